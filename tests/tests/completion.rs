@@ -25,16 +25,7 @@ fn busy() -> Cluster {
     .expect(0);
     c.until_state(JobId(2), JobState::Running);
     for name in ["plain", "$(touch broken);x"] {
-        let words = [
-            "cresv",
-            "book",
-            "-N",
-            "1",
-            "-t",
-            "10",
-            "--not-before",
-            "now+1h",
-        ];
+        let words = ["cresv", "book", "-N", "1", "-t", "10", "--at", "now+1h"];
         c.run(&[&words[..], &["--name", name]].concat()).expect(0);
     }
     c
@@ -64,22 +55,26 @@ impl Shell {
         Self { screen, name }
     }
 
-    /// What is typed, and what then stands on the screen.
+    /// What is typed, and what stands on the screen when a key after it is `@`.
     #[track_caller]
     fn check(&mut self, typed: &str, want: &str) {
-        // An empty screen with the line in it.
-        self.screen.keys(&format!("\u{5}\u{15}\u{c}{typed}\t"));
-        let what = format!("{}: {want:?} of {typed:?}", self.name);
-        self.screen.until_seen(&what, |text| text.contains(want));
+        self.press(&format!("{typed}\t@"), &format!("{want}@"));
     }
 
     /// The same where several are offered, which some shells list at the second time only.
     #[track_caller]
     fn check_list(&mut self, typed: &str, want: &[&str]) {
-        self.check(&format!("{typed}\t"), want[0]);
         for want in want {
-            self.screen.until(want);
+            self.press(&format!("{typed}\t\t"), want);
         }
+    }
+
+    #[track_caller]
+    fn press(&mut self, keys: &str, want: &str) {
+        // An empty screen with an empty line.
+        self.screen.keys(&format!("\u{5}\u{15}\u{c}{keys}"));
+        let what = format!("{}: {want:?} of {keys:?}", self.name);
+        self.screen.until_seen(&what, |text| text.contains(want));
     }
 }
 
@@ -105,7 +100,8 @@ fn names(shell: &mut Shell) {
     shell.check("csub --reserv", "csub --reservation ");
     shell.check("srun --reservation pl", "srun --reservation plain ");
     shell.check("scontrol show part", "scontrol show partition ");
-    shell.check("scontrol update partitionn", "scontrol update PartitionName=");
+    shell.check("scontrol update PartitionN", "scontrol update PartitionName=");
+    shell.check("scontrol update partitionname=ma", "scontrol update partitionname=main ");
     shell.check("cstat queu", "cstat queues ");
     shell.check("env A=1 csub -o wor", "csub -o work.txt ");
     shell.check_list("ccancel ", &["2", "3"]);
@@ -213,7 +209,7 @@ fn cosy_sim_completes() {
     pages.args(["pages", "completions"]).arg(folder.path());
     cosy_tests::run::run(&mut pages).expect(0);
     let script = "source \"$1\"; COMP_WORDS=(cosy-sim tr); COMP_CWORD=1; \
-                  _cosy-sim cosy-sim tr cosy-sim; echo \"${COMPREPLY[@]}\"";
+                  _cosy__sim cosy-sim tr cosy-sim; echo \"${COMPREPLY[@]}\"";
     let mut bash = Command::new("bash");
     bash.args(["--norc", "-c", script, "bash"])
         .arg(folder.path().join("bash/cosy-sim.bash"));

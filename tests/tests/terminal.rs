@@ -155,3 +155,6 @@ fn one_job_begins_with_how_it_stands() {
     let none = c.run(&["cstat", "4711"]);
     assert_ne!(none.code, 0, "{none:?}");
 }
+
+const BOOKS: &str = "[reservations]\nprice = { per_core_hour = 1 }\n\
+                     [account.a-long-name-of-an-account]\nbudget = 400\n";

@@ -9,7 +9,7 @@ use crate::{output, quick, times};
 use cosy_client::Caller;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request, Table};
 use cosy_model::job::MemoryRequest;
-use cosy_model::{JobId, JobSpec, JobState, Span, Time, variables};
+use cosy_model::{JobId, JobSpec, JobState, MiB, Span, Time, variables};
 use std::io::{self, IsTerminal};
 
 /// Jobs that ended longer ago say nothing of what is asked for now.
@@ -157,7 +157,8 @@ fn compared(last: &Job, new: &Job, asked: Asked) -> Option<String> {
     let no_more = ", and this one asks for no more";
     if last.state == Some(JobState::OutOfMemory) {
         let (had, has) = (last.memory_bytes?, new.memory_bytes?);
-        return (has <= had).then(|| format!("ran out of its {} of memory{no_more}", bytes(had)));
+        return (has <= had)
+            .then(|| format!("ran out of its {} of memory{no_more}", mebibytes(had)));
     }
     if last.state == Some(JobState::TimedOut) {
         let (had, has) = (last.limit?, new.limit?);
@@ -178,9 +179,9 @@ fn compared(last: &Job, new: &Job, asked: Asked) -> Option<String> {
 
 /// Half and less, or nine parts of ten and more.
 const fn is_far(used: i64, asked: i64, spare: i64) -> Option<&'static str> {
-    if used.saturating_mul(2) <= asked && asked.saturating_sub(used) >= spare {
+    if used <= asked / 2 && asked - used >= spare {
         Some("")
-    } else if used.saturating_mul(10) >= asked.saturating_mul(9) {
+    } else if used >= asked - asked / 10 {
         Some(" (nearly all)")
     } else {
         None
@@ -190,7 +191,12 @@ const fn is_far(used: i64, asked: i64, spare: i64) -> Option<&'static str> {
 fn memory(last: &Job, new: &Job) -> Option<String> {
     let (used, asked) = (last.peak_bytes?, new.memory_bytes?);
     let note = is_far(used, asked, SPARE_BYTES)?;
-    Some(format!("{} of {} of memory{note}", bytes(used), bytes(asked)))
+    Some(format!("{} of {} of memory{note}", bytes(used), mebibytes(asked)))
+}
+
+/// As users ask for it.
+fn mebibytes(bytes: i64) -> MiB {
+    MiB(bytes.unsigned_abs() >> 20)
 }
 
 fn time(last: &Job, new: &Job) -> Option<String> {
@@ -239,12 +245,12 @@ mod tests {
         use JobState::{Completed, OutOfMemory, TimedOut};
         check(
             job(Completed, 41, 3, 41),
-            Some("used 3.0G of 64.0G of memory, 1.0 of 8 cores and 41m of 4h"),
+            Some("used 3.0G of 64G of memory, 1.0 of 8 cores and 41m of 4h"),
         );
         check(job(Completed, 150, 40, 150 * 7), None);
         check(
             job(Completed, 230, 62, 230 * 8),
-            Some("used 62.0G of 64.0G of memory (nearly all) and 3h50m of 4h (nearly all)"),
+            Some("used 62.0G of 64G of memory (nearly all) and 3h50m of 4h (nearly all)"),
         );
         check(
             job(TimedOut, 240, 40, 240),
@@ -252,7 +258,7 @@ mod tests {
         );
         check(
             job(OutOfMemory, 20, 64, 20),
-            Some("ran out of its 64.0G of memory, and this one asks for no more"),
+            Some("ran out of its 64G of memory, and this one asks for no more"),
         );
         let nothing = Asked {
             memory: false,

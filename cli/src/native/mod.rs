@@ -46,6 +46,7 @@ pub mod table;
 pub mod ticks;
 pub mod top;
 pub mod totals;
+pub mod used;
 pub mod wait;
 pub mod web;
 pub mod widths;

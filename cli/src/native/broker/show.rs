@@ -6,11 +6,13 @@ use super::rank::{Ranked, telling_refusal};
 use crate::native::job_table::json_time;
 use crate::native::record::{self, TimeStyle};
 use crate::native::reservations;
+use crate::native::resv::{slots, words};
 use crate::native::table::TableStyle;
 use crate::times;
 use cosy_model::reservation::{QuotedSlot, ReservationInfo};
 use cosy_model::{ReservationId, Time};
 use cosy_view::quote::{ClusterSlot, cluster_fields, cluster_slot_columns, cluster_slot_fields};
+use cosy_view::words::slot_hint::bare_reason;
 use jiff::Zoned;
 use serde_json::{Value as Json, json};
 
@@ -27,7 +29,7 @@ pub fn quotes(
     let mut text = if rows.is_empty() {
         String::new()
     } else {
-        record::list(&cluster_slot_columns(), &rows, TimeStyle::in_lists(now), style)
+        record::list(&cluster_slot_columns(), &rows, TimeStyle::in_words(now), style)
     };
     let beyond = ranked.len().saturating_sub(most);
     if beyond > 0 {
@@ -37,18 +39,17 @@ pub fn quotes(
         let said = match quote {
             Err(error) => error.to_string(),
             Ok(quote) => {
-                let plain = quote.plain_start.map_or_else(
-                    || "cannot be told".to_owned(),
-                    |start| format!("about {}", times::short(start, now)),
-                );
                 let none = quote.slots.iter().all(|s| !s.admitted);
                 let reason = telling_refusal(quote).filter(|_| none);
                 let reason = match reason {
-                    Some(slot) => format!("; no slot: {}", slot.reason),
-                    None if none => "; no slot".to_owned(),
+                    Some(slot) => {
+                        let reason = words::local_times(bare_reason(&slot.reason), now);
+                        format!("none of its slots can be taken now: {reason}. ")
+                    }
+                    None if none => "there is no slot in that window. ".to_owned(),
                     None => String::new(),
                 };
-                format!("a plain job would start: {plain}{reason}")
+                format!("{reason}{}", slots::plain_line(quote, now).trim_end())
             }
         };
         text.push_str(&line(&format!("cluster {}: {said}", cluster.name)));

@@ -112,6 +112,13 @@ fn plan_command() -> Command {
                 .value_parser(clap::value_parser!(OsString)),
         )
         .arg(flag("chart", "Also draw the plan with letters"))
+        .arg(
+            flag(
+                "verbose",
+                "Also name the methods of the plan, as --scheduler and --slack-policy do",
+            )
+            .short('v'),
+        )
         .arg(flag("no-header", "No line of titles"))
         .arg(zone())
         .arg(json_flag())
