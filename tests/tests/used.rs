@@ -11,7 +11,9 @@ const SAME: [&str; 8] = ["csub", "-J", "train", "-t", "2:00:00", "--", "sleep", 
 
 fn train() -> Cluster {
     let c = Cluster::start(1, Options::default());
-    let words = ["csub", "--wait", "-Q", "-J", "train", "-t", "60", "--", "true"];
+    let words = [
+        "csub", "--wait", "-Q", "-J", "train", "-t", "60", "--", "true",
+    ];
     c.run(&words).expect(0);
     c
 }
@@ -21,7 +23,10 @@ fn the_last_time_is_told_on_a_terminal() {
     let c = train();
     let lines = lines_on(200, &mut c.command(&SAME));
     assert_eq!(lines.len(), 2, "{lines:#?}");
-    let said = lines.iter().find(|line| line.starts_with("csub: ")).unwrap();
+    let said = lines
+        .iter()
+        .find(|line| line.starts_with("csub: "))
+        .unwrap();
     assert!(said.starts_with("csub: last time 'train' (job 1, "), "{said}");
     assert!(said.contains(") used ") && said.ends_with(" of 2h"), "{said}");
     assert!(lines.contains(&"Submitted job 2".to_owned()), "{lines:#?}");
@@ -40,7 +45,9 @@ fn the_last_time_is_told_on_a_terminal() {
     // Elsewhere than on a terminal programs read it.
     let said = c.run(&SAME).expect(0);
     assert_eq!(said.err, "");
-    let said = c.run(&["sbatch", "-J", "train", "-t", "120", "--wrap", "true"]).expect(0);
+    let said = c
+        .run(&["sbatch", "-J", "train", "-t", "120", "--wrap", "true"])
+        .expect(0);
     assert_eq!(said.err, "");
 }
 
@@ -82,8 +89,10 @@ fn what_was_used_of_what_was_asked_for() {
 #[test]
 fn many_tasks_that_run_share_a_line() {
     let c = Cluster::start(2, Options::default());
-    c.run(&["csub", "-Q", "-a", "1-9", "-t", "60", "--mem", "1M", "--", "sleep", "600"])
-        .expect(0);
+    c.run(&[
+        "csub", "-Q", "-a", "1-9", "-t", "60", "--mem", "1M", "--", "sleep", "600",
+    ])
+    .expect(0);
     let running = || {
         let lines = lines_on(120, &mut c.command(&["cstat"]));
         let line = lines.into_iter().find(|line| line.contains(" running "));
