@@ -28,7 +28,7 @@ NAMES := csub cstat ctop cresv ccancel calloc cbcast chist cadm
 # A folder with nothing but them is installed always: $(LIBEXEC)/slurm.
 SLURM ?= auto
 SLURM_NAMES := sbatch srun salloc squeue scancel sinfo sacct scontrol sacctmgr sstat sprio \
-  sshare sdiag sattach sbcast strigger seff
+  sshare sreport sdiag sattach sbcast strigger seff
 
 BIN := $(DESTDIR)$(PREFIX)/bin
 LIBEXEC := $(DESTDIR)$(PREFIX)/libexec/cosy

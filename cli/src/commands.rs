@@ -154,6 +154,25 @@ mod tests {
     }
 
     #[test]
+    fn make_installs_all_names() {
+        let makefile = include_str!("../../Makefile").replace("\\\n", " ");
+        let words = |variable: &str| -> BTreeSet<String> {
+            let line = makefile
+                .lines()
+                .find_map(|line| line.strip_prefix(variable));
+            line.unwrap()
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect()
+        };
+        let set = |all: &mut dyn Iterator<Item = &'static str>| -> BTreeSet<String> {
+            all.map(str::to_owned).collect()
+        };
+        assert_eq!(words("NAMES :="), set(&mut short_names()));
+        assert_eq!(words("SLURM_NAMES :="), set(&mut slurm::ALL.iter().map(|e| e.name)));
+    }
+
+    #[test]
     fn names_of_slurm_are_free() {
         for e in &slurm::ALL {
             assert!(by_name(e.name).is_none(), "{}", e.name);

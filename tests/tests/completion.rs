@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
 use cosy_model::{JobId, JobState};
+use cosy_tests::people::{self, ANN};
 use cosy_tests::screen::OnScreen;
 use cosy_tests::{Cluster, Options};
 use std::os::unix::net::UnixListener;
@@ -14,7 +15,13 @@ const SIZE: (u16, u16) = (100, 40);
 /// A job that runs, one that waits, one that has ended, and a reservation with a name that would be
 /// more than a name to a shell.
 fn busy() -> Cluster {
-    let c = Cluster::start(2, Options::default());
+    let c = Cluster::start(
+        2,
+        Options {
+            controller: "[account.physics]\nbudget = 400\n".to_owned(),
+            ..Options::default()
+        },
+    );
     c.run(&["csub", "--wait", "-Q", "-J", "over", "--", "true"])
         .expect(0);
     c.run(&["csub", "-Q", "-t", "60", "-J", "runs", "--", "sleep", "600"])
@@ -28,6 +35,10 @@ fn busy() -> Cluster {
         let words = ["cresv", "book", "-N", "1", "-t", "10", "--at", "now+1h"];
         c.run(&[&words[..], &["--name", name]].concat()).expect(0);
     }
+    let flow =
+        "[workflow]\nname = 'night'\n[tasks.a]\ncommand = ['sleep', '600']\nestimate = '10m'\n";
+    std::fs::write(c.work().join("flow.toml"), flow).unwrap();
+    c.run(&["cosy", "flow", "submit", "flow.toml"]).expect(0);
     c
 }
 
@@ -96,13 +107,15 @@ fn names(shell: &mut Shell) {
     shell.check("sbatch -p ma", "sbatch -p main ");
     shell.check("sbatch --partition=ma", "sbatch --partition=main ");
     shell.check("ccancel 3", "ccancel 3 ");
-    shell.check("cosy hist 1", "cosy hist 1 ");
+    shell.check_list("cosy hist 1", &["12"]);
     shell.check("csub --reserv", "csub --reservation ");
     shell.check("srun --reservation pl", "srun --reservation plain ");
     shell.check("scontrol show part", "scontrol show partition ");
     shell.check("scontrol update PartitionN", "scontrol update PartitionName=");
     shell.check("scontrol update partitionname=ma", "scontrol update partitionname=main ");
     shell.check("cstat queu", "cstat queues ");
+    shell.check("cosy flow show ", "cosy flow show 1 ");
+    shell.check("csub --account ph", "csub --account physics ");
     shell.check("env A=1 csub -o wor", "csub -o work.txt ");
     shell.check_list("ccancel ", &["2", "3"]);
     shell.check_list("cadm node drain n", &["n1", "n2"]);
@@ -133,6 +146,7 @@ fn zsh_completes_names() {
     let mut shell = Shell::start(&c, "zsh", &["-f", "-i"], read);
     names(&mut shell);
     shell.check_list("ccancel ", &["-- running runs", "-- waiting many"]);
+    shell.check_list("cosy hist 1", &["1  -- completed over"]);
     assert!(!c.work().join("broken").exists());
 }
 
@@ -173,6 +187,21 @@ fn fish_completes_names() {
     check("srun --reservation ", "plain");
     assert!(!offers("srun --reservation ").contains("touch"));
     assert!(!c.work().join("broken").exists());
+}
+
+/// Whoever sees all jobs has no use for a list of them.
+#[test]
+fn only_own_jobs_are_offered() {
+    if !nix::unistd::getuid().is_root() {
+        return cosy_skip::skip("no root: there is no other user");
+    }
+    let c = people::start(1, Options::default());
+    let words = ["csub", "-Q", "--hold", "--", "true"];
+    c.run(&words).expect(0);
+    c.run_as(ANN, &words).expect(0);
+    let ask = ["cosy", "__complete", "fish", "--", "ccancel", ""];
+    assert_eq!(c.run(&ask).expect(0).out, "names\n1\twaiting true\n");
+    assert_eq!(c.run_as(ANN, &ask).expect(0).out, "names\n2\twaiting true\n");
 }
 
 /// A controller that is not there, or takes the call and says nothing: nothing is offered, nothing

@@ -7,7 +7,7 @@ use crate::native::job_table::json_time;
 use crate::native::record::{self, TimeStyle};
 use crate::native::reservations;
 use crate::native::resv::{slots, words};
-use crate::native::table::TableStyle;
+use crate::native::table::{self, TableStyle};
 use crate::times;
 use cosy_model::reservation::{QuotedSlot, ReservationInfo};
 use cosy_model::{ReservationId, Time};
@@ -33,7 +33,8 @@ pub fn quotes(
     };
     let beyond = ranked.len().saturating_sub(most);
     if beyond > 0 {
-        text.push_str(&format!("and {beyond} more slots: --json has all\n"));
+        let slots = words::count(beyond as u64, "slot", "slots");
+        text.push_str(&format!("{slots} more: --json has all.\n"));
     }
     for (cluster, quote) in quotes {
         let said = match quote {
@@ -52,7 +53,8 @@ pub fn quotes(
                 format!("{reason}{}", slots::plain_line(quote, now).trim_end())
             }
         };
-        text.push_str(&line(&format!("cluster {}: {said}", cluster.name)));
+        let said = line(&format!("cluster {}: {said}", cluster.name));
+        text.push_str(&table::sentences(&said, style.width));
     }
     text
 }
@@ -231,4 +233,46 @@ fn result_json(result: &ClusterResult) -> Json {
     json["cluster"] = result.cluster.name.as_str().into();
     json["socket"] = result.cluster.socket.display().to_string().into();
     json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::broker::fake::clusters;
+    use crate::native::broker::rank::{Preference, rank};
+    use crate::native::broker::transport::ClusterError;
+    use crate::native::resv::slots::sample;
+
+    #[test]
+    fn the_words_are_those_of_one_cluster() {
+        let mut all = clusters(&["near", "far", "down"]).into_iter();
+        let mut next = || all.next().unwrap();
+        let mut full = sample::quote();
+        full.slots.truncate(1);
+        let quotes: Quotes = vec![
+            (next(), Ok(sample::quote())),
+            (next(), Ok(full)),
+            (next(), Err(ClusterError::Unreachable("nobody listens".to_owned()))),
+        ];
+        let ranked = rank(&quotes, Preference::Soonest);
+        let style = TableStyle {
+            width: Some(80),
+            ..TableStyle::default()
+        };
+        let text = super::quotes(&quotes, &ranked, &sample::now(), style, 2);
+        let want = [
+            "CLUSTER  START  END    PRICE SU  DELAYS      BY  VERDICT",
+            "near     14:20  16:20      9.51  2 jobs  40 min  can be had on n[1-4]",
+            "near     16:00  18:00         8    none          can be had on n[1-4]",
+            "1 slot more: --json has all.",
+            "cluster near: A plain job of this size would start about 14:20 and cost nothing",
+            "extra.",
+            "cluster far: none of its slots can be taken now: not free: job 7 runs on n[1-2]",
+            "until 13:30. A plain job of this size would start about 14:20 and cost nothing",
+            "extra.",
+        ];
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[..want.len()], want, "{text}");
+        assert!(lines[want.len()].contains("nobody listens"), "{text}");
+    }
 }

@@ -5,7 +5,7 @@ use crate::native::flow::{json, picture};
 use crate::native::record::{self, TimeStyle};
 use crate::native::resv::words;
 use crate::native::stat;
-use crate::native::table::{TableStyle, broken};
+use crate::native::table::{TableStyle, broken, sentences};
 use crate::{Context, exit, output};
 use anyhow::Context as _;
 use clap::ArgMatches;
@@ -93,7 +93,8 @@ fn machine_plan(context: &Context, plan: &FlowPlan) -> anyhow::Result<PlanChart>
 pub fn text(spec: &FlowSpec, plan: &FlowPlan, now: &Zoned, style: TableStyle) -> String {
     let clock = TimeStyle::in_words(now);
     let table = record::list(&columns(plan), &rows(spec, plan), clock, style);
-    format!("{}\n{table}{}", heading(spec, style), summary(plan, now))
+    let below = sentences(&summary(plan, now), style.width);
+    format!("{}\n{table}{below}", heading(spec, style))
 }
 
 /// What is planned, and how; the names of the methods only for who wants everything.
