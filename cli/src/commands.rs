@@ -6,7 +6,7 @@
 use crate::native::entry::Entry;
 use crate::native::{
     admin, alloc, cancel, cast, change, dev, flow, follow, generate, history, job, mpi, resv, run,
-    stat, submit, top, wait, web,
+    stat, submit, table, top, wait, web,
 };
 use crate::{Context, slurm};
 use clap::{ArgMatches, Command};
@@ -99,14 +99,20 @@ fn print_script(_: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     generate::completion(matches, &command_list())
 }
 
-/// The text of `cosy --help`.
-pub fn overview() -> String {
+/// The text of `cosy --help`, for a terminal of so many columns.
+pub fn overview(width: Option<usize>) -> String {
+    /// Before what a command does.
+    const NAMES: usize = 24;
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(NAMES).max(NAMES));
     let mut text = String::from("Cosy, a batch system. Usage: cosy COMMAND [OPTIONS]\n\n");
     for e in ALL.iter().filter(|e| e.shown) {
         let about = (e.build)().get_about().map(ToString::to_string);
         let short = e.short.map(|s| format!("({s})")).unwrap_or_default();
-        let about = about.unwrap_or_default();
-        text.push_str(&format!("  {:<10} {short:<9}  {about}\n", e.name));
+        let mut names = format!("  {:<10} {short:<9}", e.name);
+        for piece in table::broken(&about.unwrap_or_default(), room) {
+            text.push_str(&format!("{names:<NAMES$}{piece}\n"));
+            names.clear();
+        }
     }
     text.push_str("\n'cosy COMMAND --help' tells more.\n");
     text
@@ -151,6 +157,29 @@ mod tests {
         for sub in command.get_subcommands() {
             add_options(sub, options);
         }
+    }
+
+    #[test]
+    fn the_overview_fits_a_terminal() {
+        let text = overview(Some(80));
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+        let lines = text.lines().count();
+        assert!(lines > overview(None).lines().count() && lines < 40, "{text}");
+        assert!(text.contains("\n  stat       (cstat)    Show jobs and reservations"), "{text}");
+    }
+
+    /// Their columns would be torn apart.
+    #[test]
+    fn examples_fit_a_terminal() {
+        fn check(command: &Command) {
+            let after = command.get_after_help().map(ToString::to_string);
+            for line in after.unwrap_or_default().lines() {
+                let fits = !line.starts_with(' ') || line.chars().count() <= 80;
+                assert!(fits, "{}: {line}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        ALL.iter().for_each(|e| check(&(e.build)()));
     }
 
     #[test]

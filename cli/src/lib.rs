@@ -69,7 +69,7 @@ fn cosy(mut args: Vec<OsString>) -> u8 {
                 None => unknown(&name),
             },
             None => {
-                output::print(&commands::overview());
+                output::print(&commands::overview(output::width()));
                 if first.is_empty() {
                     exit::USAGE
                 } else {
@@ -101,7 +101,7 @@ fn unknown(name: &str) -> u8 {
 fn start(command: &Entry, program: &str, args: Vec<OsString>) -> u8 {
     let Entry { build, run, .. } = command;
     let words = std::iter::once(OsStr::new(program)).chain(args.iter().map(OsString::as_os_str));
-    let built = build().bin_name(program.to_owned());
+    let built = arg::with_whole_lines(build()).bin_name(program.to_owned());
     let matches = match built.try_get_matches_from(words) {
         Ok(matches) => matches,
         Err(e) => return usage_error(program, &e),

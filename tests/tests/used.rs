@@ -69,20 +69,19 @@ fn what_was_used_of_what_was_asked_for() {
     let c = train();
     let used = |job: &str| {
         let lines = lines_on(120, &mut c.command(&["cstat", job]));
-        let line = lines.iter().find(|line| line.starts_with("  used  "));
-        line.unwrap_or_else(|| panic!("{lines:#?}")).clone()
+        lines.into_iter().find(|line| line.starts_with("  used  "))
     };
-    let said = used("1");
+    let said = used("1").unwrap();
     assert!(said.contains(" of 1 core (") && said.ends_with(" of 1h"), "{said}");
     let lines = lines_on(200, &mut c.command(&["chist"]));
     assert!(lines[0].ends_with("CORES%  MEM%  TIME%"), "{lines:#?}");
     assert!(lines[1].ends_with("0%"), "{lines:#?}");
     c.run(&SAME).expect(0);
     c.until_state(JobId(2), JobState::Running);
-    let said = used("2");
-    assert!(said.ends_with(" of 2h"), "{said}");
     // Its node says what it uses now.
-    cosy_tests::wait::until_true("its memory is told", || used("2").contains(" of memory now"));
+    let now = || used("2").filter(|said| said.contains(" of memory now, "));
+    let said = cosy_tests::wait::until("its memory is told", now);
+    assert!(said.ends_with(" of 2h"), "{said}");
 }
 
 /// On a terminal; elsewhere each has its line, as programs expect it.

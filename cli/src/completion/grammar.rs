@@ -62,7 +62,7 @@ pub struct Opt {
 /// What may stand on a command line.
 #[derive(Clone, Debug, Default)]
 pub struct Grammar {
-    /// Options.
+    /// Its options, also those that are not listed.
     pub options: Vec<Opt>,
     /// Commands of the command, each with what it does.
     pub commands: Vec<(String, String, Grammar)>,

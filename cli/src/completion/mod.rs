@@ -1,5 +1,5 @@
 //! What a shell offers when a key is pressed in the middle of a command line: `cosy __complete`,
-//! which the scripts in [`scripts`] call.
+//! which the scripts of [`crate::native::shell_scripts`] call.
 //!
 //! `cosy __complete SHELL WORD LINE` is for bash, which hands over the line up to the cursor and
 //! which part of its last word it looks at; `cosy __complete SHELL -- WORDS` for those that split
@@ -11,7 +11,6 @@ pub mod grammar;
 pub mod line;
 pub mod names;
 pub mod place;
-pub mod scripts;
 pub mod slurm_grammar;
 
 use crate::{commands, exit, output, slurm};

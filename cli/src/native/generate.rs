@@ -1,10 +1,9 @@
 //! `cosy generate man DIR`, `cosy generate completions DIR`: for packages and `make
-//! install`. `cosy completion SHELL`: for everybody else. `cosy generate options DIR`: the table of Slurm's options that stands in the
-//! documentation.
+//! install`. `cosy completion SHELL`: for everybody else. `cosy generate options DIR`: the
+//! table of Slurm's options that stands in the documentation.
 
-use crate::completion::scripts;
-use crate::native::arg;
 use crate::native::entry::Entry;
+use crate::native::{arg, shell_scripts as scripts};
 use crate::{exit, output};
 use anyhow::Context as _;
 use clap::{Arg, ArgMatches, Command};

@@ -38,6 +38,7 @@ pub mod resv;
 pub mod rule;
 pub mod run;
 pub mod share;
+pub mod shell_scripts;
 pub mod stat;
 pub mod steps;
 pub mod store;

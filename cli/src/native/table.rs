@@ -436,7 +436,7 @@ pub fn sentences(text: &str, width: Option<usize>) -> String {
 }
 
 /// A text in pieces at most `room` columns wide; broken inside a word only where that alone is wider.
-pub(super) fn broken(text: &str, room: usize) -> Vec<String> {
+pub(crate) fn broken(text: &str, room: usize) -> Vec<String> {
     let mut pieces = vec![String::new()];
     let mut used = 0;
     for word in text.split(' ') {

@@ -96,8 +96,13 @@ impl Used<'_> {
         if !has_begun || state == Some(JobState::Waiting) {
             return String::new();
         }
-        let parts = [self.cores(live), self.memory(live), self.time()];
-        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+        let parts = [self.cores(live), self.memory(live)];
+        let mut parts: Vec<String> = parts.into_iter().flatten().collect();
+        // Alone it says no more than start and end.
+        if !parts.is_empty() {
+            parts.extend(self.time());
+        }
+        parts.join(", ")
     }
 
     fn cores(self, live: Option<LiveUse>) -> Option<String> {
@@ -224,7 +229,7 @@ mod tests {
         };
         let want = "0.0 of 8 cores (1m of CPU time), 1.0G of 64G of memory now, 41m of 4h";
         assert_eq!(line(&numbers, "running", Some(live)), want);
-        assert_eq!(line(&numbers, "running", None), "41m of 4h");
+        assert_eq!(line(&numbers, "running", None), "");
         numbers.push((JobField::NodeCount, 2));
         let want = "1m of CPU time on its first node, 1.0G of 64G of memory now, 41m of 4h";
         assert_eq!(line(&numbers, "running", Some(live)), want);

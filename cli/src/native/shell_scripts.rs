@@ -2,9 +2,9 @@
 
 use clap_complete::Shell;
 
-const BASH: &str = include_str!("bash.sh");
-const ZSH: &str = include_str!("zsh.sh");
-const FISH: &str = include_str!("fish.fish");
+const BASH: &str = include_str!("shell_scripts/bash.sh");
+const ZSH: &str = include_str!("shell_scripts/zsh.sh");
+const FISH: &str = include_str!("shell_scripts/fish.fish");
 
 /// The shells that there are scripts for.
 pub const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
