@@ -216,3 +216,16 @@ fn bookings_and_workflows_fit_the_terminal() {
     let plan = lines_on(80, &mut c.command(&["cosy", "flow", "plan", "-v", "flow.toml"]));
     assert!(plan.concat().contains("(hbmct, cp_even_percent)."), "{plan:#?}");
 }
+
+#[test]
+fn help_is_broken_by_the_terminal_alone() {
+    let c = Cluster::start(1, Options::default());
+    let lines = lines_on(80, &mut c.command(&["cresv", "--help"]));
+    let end = [
+        "Exit codes: 0 done, 1 refused (the line says by what, and what would work), 2",
+        "mistake on the command line, 3 no controller.",
+    ];
+    assert!(lines.ends_with(&end.map(str::to_owned)), "{lines:#?}");
+    let lines = lines_on(80, &mut c.command(&["cosy", "--help"]));
+    assert!(lines.iter().all(|line| line.width() <= 80), "{lines:#?}");
+}
