@@ -2,12 +2,12 @@
 //! install`. `cosy completion SHELL`: for everybody else. `cosy generate options DIR`: the
 //! table of Slurm's options that stands in the documentation.
 
+use crate::native::arg;
 use crate::native::entry::Entry;
-use crate::native::{arg, shell_scripts as scripts};
+use crate::native::shell_scripts::{self as scripts, Shell};
 use crate::{exit, output};
 use anyhow::Context as _;
 use clap::{Arg, ArgMatches, Command};
-use clap_complete::Shell;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -159,10 +159,10 @@ fn manual(dir: &Path, page: &str, command: Command) -> anyhow::Result<()> {
 fn completions(dir: &Path, commands: &CommandList) -> anyhow::Result<()> {
     let own = own_names(commands);
     let slurm: Vec<&str> = commands.slurm.iter().map(|(name, _)| *name).collect();
-    for shell in scripts::SHELLS {
+    for shell in Shell::ALL {
         let folders = [
-            (dir.join(shell.to_string()), scripts::files(shell, &own)),
-            (dir.join("slurm").join(shell.to_string()), scripts::slurm_files(shell, &slurm)),
+            (dir.join(shell.name()), scripts::files(shell, &own)),
+            (dir.join("slurm").join(shell.name()), scripts::slurm_files(shell, &slurm)),
         ];
         for (folder, files) in folders {
             fs::create_dir_all(&folder)
@@ -189,7 +189,7 @@ pub fn completion_command() -> Command {
                 .value_name("SHELL")
                 .help("The shell that is to read it")
                 .required(true)
-                .value_parser(["bash", "zsh", "fish"]),
+                .value_parser(Shell::ALL.map(Shell::name)),
         )
         .after_help(
             "Where Cosy is installed with 'make install' shells find it by themselves. Elsewhere:\n\n\
@@ -208,7 +208,8 @@ pub fn completion_command() -> Command {
 /// None: it only prints.
 pub fn completion(matches: &ArgMatches, commands: &CommandList) -> anyhow::Result<u8> {
     let shell = matches.get_one::<String>("shell");
-    let shell = shell.and_then(|s| s.parse().ok()).unwrap_or(Shell::Bash);
+    let named = |name: &String| Shell::ALL.into_iter().find(|s| s.name() == name);
+    let shell = shell.and_then(named).unwrap_or(Shell::Bash);
     let mut names = own_names(commands);
     let slurm = commands.slurm.iter().map(|(name, _)| *name);
     names.extend(slurm.filter(|name| is_this_program(name)));

@@ -1,13 +1,33 @@
 //! The scripts that shells read: each hands the command line to `cosy __complete`.
 
-use clap_complete::Shell;
-
 const BASH: &str = include_str!("shell_scripts/bash.sh");
 const ZSH: &str = include_str!("shell_scripts/zsh.sh");
 const FISH: &str = include_str!("shell_scripts/fish.fish");
 
-/// The shells that there are scripts for.
-pub const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
+/// A shell that there is a script for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shell {
+    /// Bash, from 4 on.
+    Bash,
+    /// Zsh with its completion system.
+    Zsh,
+    /// Fish, from 3 on.
+    Fish,
+}
+
+impl Shell {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Bash, Self::Zsh, Self::Fish];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bash => "bash",
+            Self::Zsh => "zsh",
+            Self::Fish => "fish",
+        }
+    }
+}
 
 /// The script that sets up the completion of these commands, to be read with `source`.
 pub fn sourced(shell: Shell, commands: &[&str]) -> String {
@@ -18,7 +38,7 @@ pub fn sourced(shell: Shell, commands: &[&str]) -> String {
             let line = |name: &&str| format!("complete -c {name} -f -k -a '(__cosy_complete)'\n");
             format!("{FISH}{}", commands.iter().map(line).collect::<String>())
         }
-        _ => format!(
+        Shell::Bash => format!(
             "{BASH}complete -o nosort -F _cosy {all} 2>/dev/null || complete -F _cosy {all}\n"
         ),
     }
@@ -37,7 +57,7 @@ pub fn files(shell: Shell, commands: &[&str]) -> Vec<(String, String)> {
             .iter()
             .map(|n| (format!("{n}.fish"), of(n)))
             .collect(),
-        _ => commands
+        Shell::Bash => commands
             .iter()
             .map(|n| (format!("{n}.bash"), of(n)))
             .collect(),
@@ -52,6 +72,6 @@ pub fn slurm_files(shell: Shell, commands: &[&str]) -> Vec<(String, String)> {
             let text = format!("#compdef {names}\nautoload -Uz _cosy\n_cosy \"$@\"\n");
             vec![("_cosy_slurm".to_owned(), text)]
         }
-        _ => files(shell, commands),
+        Shell::Bash | Shell::Fish => files(shell, commands),
     }
 }
