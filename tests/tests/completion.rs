@@ -189,6 +189,38 @@ fn fish_completes_names() {
     assert!(!c.work().join("broken").exists());
 }
 
+/// The files that `make install` puts where shells look.
+#[test]
+fn installed_scripts_complete() {
+    let c = busy();
+    c.run(&["cosy", "generate", "completions", "made"])
+        .expect(0);
+    let words = ["--norc", "--noprofile", "-i"];
+    let read = "source made/bash/csub.bash; source made/slurm/bash/scancel.bash";
+    let mut bash = Shell::start(&c, "bash", &words, read);
+    bash.check("csub -q ma", "csub -q main ");
+    bash.check("scancel 3", "scancel 3 ");
+    if is_there("zsh") {
+        let read = "fpath=($PWD/made/zsh $PWD/made/slurm/zsh $fpath); autoload -Uz compinit && compinit -u";
+        let mut zsh = Shell::start(&c, "zsh", &["-f", "-i"], read);
+        zsh.check("scancel 3", "scancel 3 ");
+        zsh.check("csub -q ma", "csub -q main ");
+    }
+    if is_there("fish") {
+        let script = "set -p fish_complete_path $PWD/made/fish $PWD/made/slurm/fish; \
+                      complete -C 'csub -q ma'; complete -C 'scancel 3'";
+        let mut fish = Command::new("fish");
+        let path = format!("{}/bin:{}", c.dir().display(), std::env::var("PATH").unwrap());
+        fish.args(["--no-config", "-c", script])
+            .current_dir(c.work())
+            .env("COSY_SOCKET", c.socket())
+            .env("PATH", path)
+            .env("HOME", c.work());
+        let got = cosy_tests::run::run(&mut fish).expect(0).out;
+        assert!(got.starts_with("main\t") && got.contains("\n3\twaiting many"), "{got}");
+    }
+}
+
 /// Whoever sees all jobs has no use for a list of them.
 #[test]
 fn only_own_jobs_are_offered() {
