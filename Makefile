@@ -28,7 +28,7 @@ NAMES := csub cstat ctop cresv ccancel calloc cbcast chist cadm
 # A folder with nothing but them is installed always: $(LIBEXEC)/slurm.
 SLURM ?= auto
 SLURM_NAMES := sbatch srun salloc squeue scancel sinfo sacct scontrol sacctmgr sstat sprio \
-  sshare sdiag sattach sbcast strigger seff
+  sshare sreport sdiag sattach sbcast strigger seff
 
 BIN := $(DESTDIR)$(PREFIX)/bin
 LIBEXEC := $(DESTDIR)$(PREFIX)/libexec/cosy
@@ -296,7 +296,14 @@ install:
 	  name=$${f##*/}; install -m 644 "$$f" "$(BASH_COMPLETIONS)/$${name%.bash}"; \
 	done; \
 	install -m 644 "$$work"/completions/zsh/_* "$(ZSH_COMPLETIONS)"; \
-	install -m 644 "$$work"/completions/fish/*.fish "$(FISH_COMPLETIONS)"
+	install -m 644 "$$work"/completions/fish/*.fish "$(FISH_COMPLETIONS)"; \
+	if [[ -e "$(BIN)/sbatch" && $$(readlink "$(BIN)/sbatch") == cosy ]]; then \
+	  for f in "$$work"/completions/slurm/bash/*.bash; do \
+	    name=$${f##*/}; install -m 644 "$$f" "$(BASH_COMPLETIONS)/$${name%.bash}"; \
+	  done; \
+	  install -m 644 "$$work"/completions/slurm/zsh/_* "$(ZSH_COMPLETIONS)"; \
+	  install -m 644 "$$work"/completions/slurm/fish/*.fish "$(FISH_COMPLETIONS)"; \
+	fi
 
 uninstall:
 	for p in $(PROGRAMS) $(NAMES); do rm -f "$(BIN)/$$p"; done
@@ -309,6 +316,11 @@ uninstall:
 	for n in cosy cosy-sim $(NAMES); do \
 	  rm -f "$(MAN)/$$n.1" "$(MAN)/$$n"-*.1 "$(BASH_COMPLETIONS)/$$n" "$(ZSH_COMPLETIONS)/_$$n" "$(FISH_COMPLETIONS)/$$n.fish"; \
 	done
+	for n in $(SLURM_NAMES); do \
+	  ! grep -qs __complete "$(BASH_COMPLETIONS)/$$n" || rm -f "$(BASH_COMPLETIONS)/$$n"; \
+	  ! grep -qs __cosy_complete "$(FISH_COMPLETIONS)/$$n.fish" || rm -f "$(FISH_COMPLETIONS)/$$n.fish"; \
+	done
+	rm -f "$(ZSH_COMPLETIONS)/_cosy_slurm"
 
 clean: need-cargo
 	cargo clean

@@ -6,7 +6,7 @@
 use crate::native::entry::Entry;
 use crate::native::{
     admin, alloc, cancel, cast, change, dev, flow, follow, generate, history, job, mpi, resv, run,
-    stat, submit, top, wait, web,
+    stat, submit, table, top, wait, web,
 };
 use crate::{Context, slurm};
 use clap::{ArgMatches, Command};
@@ -27,7 +27,7 @@ const fn entry(
 }
 
 /// All commands of Cosy's own.
-pub static ALL: [Entry; 24] = [
+pub static ALL: [Entry; 25] = [
     entry("submit", Some("csub"), submit::options::command, submit::run),
     entry("run", None, run::options::command, run::run),
     entry("alloc", Some("calloc"), alloc::command, alloc::run),
@@ -53,6 +53,7 @@ pub static ALL: [Entry; 24] = [
         shown: false,
         ..entry("generate", None, generate::command, write_pages)
     },
+    entry("completion", None, generate::completion_command, print_script),
     entry("web", None, web::web_command, web::web),
     entry("token", None, web::token_command, web::token),
 ];
@@ -94,14 +95,24 @@ fn write_pages(_: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     generate::run(matches, &command_list())
 }
 
-/// The text of `cosy --help`.
-pub fn overview() -> String {
+fn print_script(_: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
+    generate::completion(matches, &command_list())
+}
+
+/// The text of `cosy --help`, for a terminal of so many columns.
+pub fn overview(width: Option<usize>) -> String {
+    /// Before what a command does.
+    const NAMES: usize = 24;
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(NAMES).max(NAMES));
     let mut text = String::from("Cosy, a batch system. Usage: cosy COMMAND [OPTIONS]\n\n");
     for e in ALL.iter().filter(|e| e.shown) {
         let about = (e.build)().get_about().map(ToString::to_string);
         let short = e.short.map(|s| format!("({s})")).unwrap_or_default();
-        let about = about.unwrap_or_default();
-        text.push_str(&format!("  {:<8} {short:<9}  {about}\n", e.name));
+        let mut names = format!("  {:<10} {short:<9}", e.name);
+        for piece in table::broken(&about.unwrap_or_default(), room) {
+            text.push_str(&format!("{names:<NAMES$}{piece}\n"));
+            names.clear();
+        }
     }
     text.push_str("\n'cosy COMMAND --help' tells more.\n");
     text
@@ -146,6 +157,48 @@ mod tests {
         for sub in command.get_subcommands() {
             add_options(sub, options);
         }
+    }
+
+    #[test]
+    fn the_overview_fits_a_terminal() {
+        let text = overview(Some(80));
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+        let lines = text.lines().count();
+        assert!(lines > overview(None).lines().count() && lines < 40, "{text}");
+        assert!(text.contains("\n  stat       (cstat)    Show jobs and reservations"), "{text}");
+    }
+
+    /// Their columns would be torn apart.
+    #[test]
+    fn examples_fit_a_terminal() {
+        fn check(command: &Command) {
+            let after = command.get_after_help().map(ToString::to_string);
+            for line in after.unwrap_or_default().lines() {
+                let fits = !line.starts_with(' ') || line.chars().count() <= 80;
+                assert!(fits, "{}: {line}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        ALL.iter().for_each(|e| check(&(e.build)()));
+    }
+
+    #[test]
+    fn make_installs_all_names() {
+        let makefile = include_str!("../../Makefile").replace("\\\n", " ");
+        let words = |variable: &str| -> BTreeSet<String> {
+            let line = makefile
+                .lines()
+                .find_map(|line| line.strip_prefix(variable));
+            line.unwrap()
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect()
+        };
+        let set = |all: &mut dyn Iterator<Item = &'static str>| -> BTreeSet<String> {
+            all.map(str::to_owned).collect()
+        };
+        assert_eq!(words("NAMES :="), set(&mut short_names()));
+        assert_eq!(words("SLURM_NAMES :="), set(&mut slurm::ALL.iter().map(|e| e.name)));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 pub mod allocation;
 pub mod commands;
+pub mod completion;
 pub mod context;
 pub mod controllers;
 pub mod exit;
@@ -17,6 +18,7 @@ pub mod launch;
 pub mod native;
 pub mod output;
 pub mod page;
+pub mod quick;
 pub mod refs;
 pub mod shell_words;
 pub mod signals;
@@ -67,7 +69,7 @@ fn cosy(mut args: Vec<OsString>) -> u8 {
                 None => unknown(&name),
             },
             None => {
-                output::print(&commands::overview());
+                output::print(&commands::overview(output::width()));
                 if first.is_empty() {
                     exit::USAGE
                 } else {
@@ -79,6 +81,7 @@ fn cosy(mut args: Vec<OsString>) -> u8 {
             output::print(concat!("cosy ", env!("CARGO_PKG_VERSION"), "\n"));
             exit::OK
         }
+        completion::HIDDEN_NAME => completion::main(&args),
         dev::supervisor::HIDDEN_NAME => dev::supervisor::main(&args),
         name => match commands::by_name(name) {
             Some(command) => start(command, &format!("cosy {name}"), args),
@@ -98,7 +101,7 @@ fn unknown(name: &str) -> u8 {
 fn start(command: &Entry, program: &str, args: Vec<OsString>) -> u8 {
     let Entry { build, run, .. } = command;
     let words = std::iter::once(OsStr::new(program)).chain(args.iter().map(OsString::as_os_str));
-    let built = build().bin_name(program.to_owned());
+    let built = arg::with_whole_lines(build()).bin_name(program.to_owned());
     let matches = match built.try_get_matches_from(words) {
         Ok(matches) => matches,
         Err(e) => return usage_error(program, &e),

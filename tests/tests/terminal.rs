@@ -155,3 +155,77 @@ fn one_job_begins_with_how_it_stands() {
     let none = c.run(&["cstat", "4711"]);
     assert_ne!(none.code, 0, "{none:?}");
 }
+
+/// An account that pays, reservations, a plan and a workflow with slots.
+fn booked() -> Cluster {
+    let rules = "[reservations]\nall_of = []\n[account.a-long-name-of-an-account]\nbudget = 400\n";
+    let c = Cluster::start(
+        2,
+        Options {
+            controller: rules.to_owned(),
+            ..Options::default()
+        },
+    );
+    let account = "a-long-name-of-an-account";
+    for at in ["now+2h", "now+5h"] {
+        let words = [
+            "cresv", "book", "-n", "1", "-t", "60", "-A", account, "--at", at,
+        ];
+        c.run(&[&words[..], &["-J", "a-long-name-of-a-slot"]].concat())
+            .expect(0);
+    }
+    let flow = concat!(env!("CARGO_MANIFEST_DIR"), "/../etc/flows/diamond.toml");
+    std::fs::copy(flow, c.work().join("flow.toml")).unwrap();
+    c.run(&["cosy", "flow", "submit", "flow.toml"]).expect(0);
+    c
+}
+
+#[test]
+fn bookings_and_workflows_fit_the_terminal() {
+    let c = booked();
+    let lists: [&[&str]; 8] = [
+        &["cresv", "quote", "-n", "1", "-t", "60"],
+        &["cresv", "list", "--cost"],
+        &["chist", "--cost", "-A"],
+        &["cadm", "account", "list"],
+        &["cadm", "account", "ledger"],
+        &["cosy", "flow", "list", "--all"],
+        &["cosy", "flow", "show", "1"],
+        &["cosy", "flow", "plan", "flow.toml"],
+    ];
+    for words in lists {
+        for columns in [40, 60, 80] {
+            let lines = lines_on(columns, &mut c.command(words));
+            let rows = lines.iter().filter(|line| {
+                // Sentences below a table may be longer: the terminal breaks them.
+                line.contains("  ")
+            });
+            for line in rows {
+                let width = line.width();
+                assert!(width <= usize::from(columns), "{words:?} in {columns}: {line} ({width})");
+            }
+        }
+    }
+    let head = |words: &[&str]| lines_on(80, &mut c.command(words))[0].clone();
+    let ledger = head(&["cadm", "account", "ledger"]);
+    assert!(ledger.contains("SU") && !ledger.contains("WHO"), "{ledger}");
+    let bill = head(&["chist", "--cost", "-A"]);
+    assert!(bill.contains("CHARGED") && !bill.contains("CORES"), "{bill}");
+    let plan = lines_on(80, &mut c.command(&["cosy", "flow", "plan", "flow.toml"]));
+    assert!(!plan.concat().contains("cp_even_percent"), "{plan:#?}");
+    let plan = lines_on(80, &mut c.command(&["cosy", "flow", "plan", "-v", "flow.toml"]));
+    assert!(plan.concat().contains("(hbmct, cp_even_percent)."), "{plan:#?}");
+}
+
+#[test]
+fn help_is_broken_by_the_terminal_alone() {
+    let c = Cluster::start(1, Options::default());
+    let lines = lines_on(80, &mut c.command(&["cresv", "--help"]));
+    let end = [
+        "Exit codes: 0 done, 1 refused (the line says by what, and what would work), 2",
+        "mistake on the command line, 3 no controller.",
+    ];
+    assert!(lines.ends_with(&end.map(str::to_owned)), "{lines:#?}");
+    let lines = lines_on(80, &mut c.command(&["cosy", "--help"]));
+    assert!(lines.iter().all(|line| line.width() <= 80), "{lines:#?}");
+}

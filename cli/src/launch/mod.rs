@@ -28,4 +28,5 @@ pub mod start;
 pub mod step_socket;
 pub mod supervisors;
 pub mod tty;
+pub mod usage;
 pub mod verbose;

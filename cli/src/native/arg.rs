@@ -172,6 +172,34 @@ pub fn command(name: &'static str, about: &'static str) -> Command {
         .version(env!("CARGO_PKG_VERSION"))
 }
 
+/// The command with texts below its options, and below those of its commands, that a terminal of any
+/// width breaks: lines that were broken in the middle of a sentence are joined.
+pub fn with_whole_lines(command: Command) -> Command {
+    let after = command.get_after_help().map(ToString::to_string);
+    let command = command.mut_subcommands(with_whole_lines);
+    match after {
+        Some(text) => command.after_help(whole_lines(&text)),
+        None => command,
+    }
+}
+
+/// Lines that start with blanks stay: they are examples and lists.
+fn whole_lines(text: &str) -> String {
+    /// Shorter lines end where they do on purpose.
+    const BROKEN_FROM: usize = 60;
+    let mut all = String::with_capacity(text.len());
+    let mut open = false;
+    for line in text.lines() {
+        let flush = line.starts_with(|c: char| !c.is_whitespace());
+        if !all.is_empty() {
+            all.push(if open && flush { ' ' } else { '\n' });
+        }
+        all.push_str(line);
+        open = flush && line.len() >= BROKEN_FROM && !line.ends_with(['.', ':']);
+    }
+    all
+}
+
 /// An error of clap in one line; `None` when it is the help or the version that was requested.
 pub fn error_line(error: &clap::Error) -> Option<String> {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
@@ -208,6 +236,21 @@ mod tests {
         check("-1", None);
         check("rr1", None);
         check("9999999999999999999", None);
+    }
+
+    #[test]
+    fn lines_are_joined_within_a_sentence() {
+        let begin = "Exit codes: 0 done, 1 refused by a rule, 2 mistake on the command";
+        let check = |text: &str, want: &str| assert_eq!(whole_lines(text), want);
+        check(&format!("{begin}\nline.\nMore."), &format!("{begin} line.\nMore."));
+        check(&format!("{begin}\n  an example"), &format!("{begin}\n  an example"));
+        check(&format!("  {begin}\nline"), &format!("  {begin}\nline"));
+        check("short\nlines\n\nstay", "short\nlines\n\nstay");
+        let whole = with_whole_lines(
+            command("x", "y").subcommand(Command::new("z").after_help(format!("{begin}\nline."))),
+        );
+        let after = whole.get_subcommands().next().unwrap().get_after_help();
+        assert_eq!(after.unwrap().to_string(), format!("{begin} line."));
     }
 
     #[test]

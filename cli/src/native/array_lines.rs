@@ -1,9 +1,11 @@
-//! Ended tasks of an array share a line, in lists for people.
+//! Ended tasks of an array share a line, in lists for people; on a terminal those that run do too, where
+//! there are many.
 //!
 //! On a terminal that are all of them, and in the place of the state stands how many ended how:
 //! `2 failed, 8 completed`. Elsewhere it is those that ended alike: with the same state, exit code,
 //! signal and reason. Their line stands where the first of them would, and has the sum of their CPU
-//! time, the first start, the last end, all nodes, and of every other number the largest.
+//! time, the first start, the last end, all nodes, and of every other number the largest. The line of
+//! tasks that run has the sum of their cores.
 
 use cosy_model::api::{Column, JobField, NO_NUMBER, Table};
 use cosy_model::{JobState, hostlist};
@@ -48,11 +50,26 @@ pub fn fold_ended_arrays(table: Table) -> Table {
 }
 
 fn fold(table: Table, together: Together) -> Table {
-    match (0..table.rows).any(|row| key(&table, row, together).is_some()) {
-        true => folded(&table, together),
+    let mut alive: BTreeMap<Key<'_>, usize> = BTreeMap::new();
+    let keys: Vec<Option<Key<'_>>> = (0..table.rows)
+        .map(|row| key(&table, row, together))
+        .collect();
+    for key in keys.iter().flatten().filter(|key| key.is_live) {
+        *alive.entry(*key).or_default() += 1;
+    }
+    let few = |key: &Key<'_>| alive.get(key).is_some_and(|tasks| *tasks <= FEW);
+    let keys: Vec<_> = keys
+        .into_iter()
+        .map(|key| key.filter(|key| !few(key)))
+        .collect();
+    match keys.iter().any(Option::is_some) {
+        true => folded(&table, &keys, together),
         false => table,
     }
 }
+
+/// So many tasks of an array that run have a line each.
+const FEW: usize = 3;
 
 /// The state that a cell names first: of counts the worst one.
 pub fn first_state(cell: &str) -> Option<JobState> {
@@ -73,11 +90,11 @@ fn counts(table: &Table, rows: &[usize]) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-fn folded(table: &Table, together: Together) -> Table {
+fn folded(table: &Table, keys: &[Option<Key<'_>>], together: Together) -> Table {
     let mut lines: Vec<Vec<usize>> = Vec::new();
     let mut known = BTreeMap::new();
-    for row in 0..table.rows {
-        match key(table, row, together) {
+    for (row, key) in keys.iter().enumerate() {
+        match key {
             None => lines.push(vec![row]),
             Some(key) => {
                 let at = *known.entry(key).or_insert(lines.len());
@@ -105,25 +122,38 @@ fn folded(table: &Table, together: Together) -> Table {
     Table::of(table.fields.clone(), columns.collect(), rows)
 }
 
-/// The array, and what its tasks must have in common.
-type Key<'a> = (i64, Option<(&'a str, Option<i64>, Option<i64>, &'a str)>);
+/// What tasks that share a line have in common.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key<'a> {
+    array: i64,
+    /// They have begun, and have not ended.
+    is_live: bool,
+    /// Further: state, exit code, signal, reason.
+    alike: Option<(&'a str, Option<i64>, Option<i64>, &'a str)>,
+}
 
 /// The values that rows of one line have in common; `None`: the row has a line of its own.
 fn key(table: &Table, row: usize, together: Together) -> Option<Key<'_>> {
     table.number(row, JobField::ArrayTask)?;
-    let state = table.text(row, JobField::State);
-    let ended = state.parse::<JobState>().is_ok_and(|state| state.is_end());
-    ended.then_some(())?;
-    let alike = || {
-        (
-            state,
-            table.number(row, JobField::ExitCode),
-            table.number(row, JobField::Signal),
-            table.text(row, JobField::Reason),
-        )
-    };
     let array = table.number(row, JobField::ArrayId)?;
-    Some((array, (together == Together::Alike).then(alike)))
+    let state = table.text(row, JobField::State);
+    let reason = table.text(row, JobField::Reason);
+    let number = |field| table.number(row, field);
+    let (is_live, alike) = match (state.parse::<JobState>().ok()?, together) {
+        (JobState::Waiting, _) => return None,
+        (ended, Together::All) if ended.is_end() => (false, None),
+        (ended, Together::Alike) if ended.is_end() => {
+            let codes = (number(JobField::ExitCode), number(JobField::Signal));
+            (false, Some((state, codes.0, codes.1, reason)))
+        }
+        (_, Together::Alike) => return None,
+        (_, Together::All) => (true, Some((state, None, None, reason))),
+    };
+    Some(Key {
+        array,
+        is_live,
+        alike,
+    })
 }
 
 fn text(table: &Table, rows: &[usize], field: JobField, together: Together) -> String {
@@ -164,7 +194,15 @@ fn name(table: &Table, rows: &[usize]) -> String {
 
 fn number(table: &Table, rows: &[usize], field: JobField) -> i64 {
     let all = rows.iter().filter_map(|row| table.number(*row, field));
+    let of_first = rows.first().map(|row| table.text(*row, JobField::State));
+    let ended = of_first.and_then(first_state).is_some_and(JobState::is_end);
     let one = match field {
+        JobField::Cores if !ended => all.reduce(i64::saturating_add),
+        JobField::NodeCount if !ended && rows.len() > 1 => {
+            let nodes = text(table, rows, JobField::Nodes, Together::All);
+            let nodes = cosy_model::expand(&nodes).unwrap_or_default().len();
+            return i64::try_from(nodes).unwrap_or(i64::MAX);
+        }
         JobField::UserCpu | JobField::SystemCpu => all.reduce(i64::saturating_add),
         JobField::Start | JobField::Submit | JobField::Id => all.min(),
         _ => all.max(),
@@ -266,6 +304,56 @@ mod tests {
             (["13_1", "completed", ""], [70, 700, 7, 0]),
         ];
         assert_eq!(lines, want);
+    }
+
+    #[test]
+    fn many_that_run() {
+        use JobField as F;
+        let tasks = |states: &[&str]| {
+            let numbers = |pick: &dyn Fn(i64) -> i64| {
+                Column::Numbers((1..).take(states.len()).map(pick).collect())
+            };
+            let texts = |pick: &dyn Fn(usize) -> String| {
+                Column::Texts((0..states.len()).map(pick).collect())
+            };
+            let fields = [F::Ref, F::Cores, F::NodeCount, F::Start, F::Nodes];
+            let fields = with_fields(fields.to_vec());
+            let column = |field: &F| match field {
+                F::Ref => texts(&|at| format!("12_{}", at + 1)),
+                F::State => texts(&|at| states[at].to_owned()),
+                F::Nodes => texts(&|at| format!("n{}", at / 2 + 1)),
+                F::Reason => texts(&|_| String::new()),
+                F::ArrayId => numbers(&|_| 12),
+                F::ArrayTask | F::Start => numbers(&|at| at),
+                F::Cores => numbers(&|_| 2),
+                _ => numbers(&|_| 1),
+            };
+            let columns = fields.iter().map(column).collect();
+            Table::of(fields, columns, states.len())
+        };
+        let states = [
+            "running",
+            "running",
+            "completed",
+            "running",
+            "running",
+            "starting",
+        ];
+        let table = fold_ended_arrays(tasks(&states));
+        let line = |row| {
+            let number = |field| table.number(row, field).unwrap_or(-1);
+            let texts = [F::Ref, F::State, F::Nodes].map(|f| table.text(row, f));
+            (texts, [F::Cores, F::NodeCount, F::Start].map(number))
+        };
+        let lines: Vec<_> = (0..table.rows).map(line).collect();
+        let want = [
+            (["12_[1-2,4-5]", "4 running", "n[1-3]"], [8, 3, 1]),
+            (["12_3", "completed", "n2"], [2, 1, 3]),
+            (["12_6", "starting", "n3"], [2, 1, 6]),
+        ];
+        assert_eq!(lines, want);
+        assert_eq!(fold_ended_arrays(tasks(&["running"; FEW])).rows, FEW);
+        assert_eq!(fold_ended_tasks(tasks(&["running"; 9])).rows, 9);
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! `cosy generate man DIR`, `cosy generate completions DIR`: for packages and `make
-//! install`. `cosy generate options DIR`: the table of Slurm's options that stands in the
-//! documentation.
+//! install`. `cosy completion SHELL`: for everybody else. `cosy generate options DIR`: the
+//! table of Slurm's options that stands in the documentation.
 
-use crate::exit;
 use crate::native::arg;
 use crate::native::entry::Entry;
+use crate::native::shell_scripts::{self as scripts, Shell};
+use crate::{exit, output};
 use anyhow::Context as _;
 use clap::{Arg, ArgMatches, Command};
-use clap_complete::Shell;
 use clap_mangen::roff::{Roff, bold, roman};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -157,18 +157,77 @@ fn manual(dir: &Path, page: &str, command: Command) -> anyhow::Result<()> {
 }
 
 fn completions(dir: &Path, commands: &CommandList) -> anyhow::Result<()> {
-    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        let into = dir.join(shell.to_string());
-        fs::create_dir_all(&into)?;
-        for (name, mut command) in each(commands.native) {
-            if name.starts_with("cosy-") {
-                continue;
+    let own = own_names(commands);
+    let slurm: Vec<&str> = commands.slurm.iter().map(|(name, _)| *name).collect();
+    for shell in Shell::ALL {
+        let folders = [
+            (dir.join(shell.name()), scripts::files(shell, &own)),
+            (dir.join("slurm").join(shell.name()), scripts::slurm_files(shell, &slurm)),
+        ];
+        for (folder, files) in folders {
+            fs::create_dir_all(&folder)
+                .with_context(|| format!("cannot make '{}'", folder.display()))?;
+            for (name, text) in files {
+                write(&folder.join(name), text.as_bytes())?;
             }
-            clap_complete::generate_to(shell, &mut command, &name, &into)
-                .with_context(|| format!("cannot write completions to '{}'", into.display()))?;
         }
     }
     Ok(())
+}
+
+/// The names that commands of Cosy's own are called by.
+fn own_names(commands: &CommandList) -> Vec<&'static str> {
+    let short = commands.native.iter().filter_map(|e| e.short);
+    std::iter::once("cosy").chain(short).collect()
+}
+
+/// The command line of `cosy completion`.
+pub fn completion_command() -> Command {
+    arg::command("completion", "Print the script with which a shell completes options and names")
+        .arg(
+            Arg::new("shell")
+                .value_name("SHELL")
+                .help("The shell that is to read it")
+                .required(true)
+                .value_parser(Shell::ALL.map(Shell::name)),
+        )
+        .after_help(
+            "Where Cosy is installed with 'make install' shells find it by themselves. Elsewhere:\n\n\
+             \x20 source <(cosy completion bash)     in ~/.bashrc\n\
+             \x20 source <(cosy completion zsh)      in ~/.zshrc, behind 'compinit'\n\
+             \x20 cosy completion fish | source      in ~/.config/fish/config.fish\n\n\
+             Besides options it completes queues, own jobs, reservations, nodes, workflows and \
+             accounts, which the controller is asked for. Slurm's names are completed where they \
+             are this program.",
+        )
+}
+
+/// Runs `cosy completion`.
+///
+/// # Errors
+/// None: it only prints.
+pub fn completion(matches: &ArgMatches, commands: &CommandList) -> anyhow::Result<u8> {
+    let shell = matches.get_one::<String>("shell");
+    let named = |name: &String| Shell::ALL.into_iter().find(|s| s.name() == name);
+    let shell = shell.and_then(named).unwrap_or(Shell::Bash);
+    let mut names = own_names(commands);
+    let slurm = commands.slurm.iter().map(|(name, _)| *name);
+    names.extend(slurm.filter(|name| is_this_program(name)));
+    output::print(&scripts::sourced(shell, &names));
+    Ok(exit::OK)
+}
+
+/// Whether a shell that is told this name starts this program.
+fn is_this_program(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|p| p.is_file());
+    let own = std::env::current_exe().and_then(|p| p.canonicalize());
+    found
+        .and_then(|p| p.canonicalize().ok())
+        .zip(own.ok())
+        .is_some_and(|(a, b)| a == b)
 }
 
 fn write(path: &Path, text: &[u8]) -> anyhow::Result<()> {
@@ -214,7 +273,9 @@ mod tests {
             "bash/cresv.bash",
             "bash/csub.bash",
             "fish/cosy.fish",
-            "zsh/_cstat",
+            "fish/cstat.fish",
+            "zsh/_cosy",
+            "slurm/bash/sbatch.bash",
         ] {
             assert!(dir.path().join(file).metadata().unwrap().len() > 100, "{file}");
         }

@@ -52,6 +52,7 @@ pub fn command() -> Command {
         )
         .arg(
             flag("array", "Each array task in a line of its own, also those that ended alike")
+                .short('r')
                 .conflicts_with_all(["cost", "steps"]),
         )
         .arg(flag("no-header", "No line of titles"))
@@ -201,7 +202,8 @@ const NONE: &str = "no jobs here that have ended: --since reaches further back, 
 
 /// What a terminal too narrow for all columns has no room for, the first first.
 const LEAVE: &[&str] = &[
-    "QUEUE", "START", "CPU", "NODES", "MEMORY", "TIME", "USER", "END", "NAME", "EXIT",
+    "TIME%", "CORES%", "MEM%", "QUEUE", "START", "CPU", "NODES", "MEMORY", "TIME", "USER", "END",
+    "NAME", "EXIT",
 ];
 
 fn default_columns(with_user: bool) -> Vec<JobColumn> {
@@ -218,6 +220,9 @@ fn default_columns(with_user: bool) -> Vec<JobColumn> {
         JobColumn::Cpu,
         JobColumn::Titled(F::PeakMemory, "MEMORY", None),
         JobColumn::Nodes,
+        JobColumn::CoresUsed,
+        JobColumn::MemoryUsed,
+        JobColumn::TimeUsed,
     ];
     if with_user {
         shown.insert(2, JobColumn::Titled(F::User, "USER", Some(6)));

@@ -4,8 +4,8 @@
 use crate::native::job_table::{Clock, exit, value};
 use crate::native::resv::words;
 use crate::native::table::{self, TableStyle, broken, dimmed, shown};
+use crate::native::used::{LiveUse, Used};
 use crate::times;
-use crate::units::{brief, bytes, micros};
 use cosy_model::api::{JobField, Table};
 use cosy_model::{JobState, MiB, Span, Time};
 use cosy_view::job::{Part, is_usual, part, tone};
@@ -19,7 +19,7 @@ type Line = (String, String);
 /// The job in a row of a table, told in as many lines as it takes on a terminal. `told`: the sentences
 /// of the controller about it. With `all` every field stands below.
 pub fn text(
-    (table, row): (&Table, usize),
+    (table, row, live): (&Table, usize, Option<LiveUse>),
     told: &[String],
     all: bool,
     now: &Zoned,
@@ -28,6 +28,7 @@ pub fn text(
     let job = Page {
         table,
         row,
+        live,
         now,
         clock: Clock::of(style, now),
         exact: style.exact,
@@ -58,6 +59,8 @@ pub fn text(
 struct Page<'a> {
     table: &'a Table,
     row: usize,
+    /// What it uses now, where it runs and its node says so.
+    live: Option<LiveUse>,
     now: &'a Zoned,
     clock: Clock<'a>,
     /// Times are told to the second, with their zone.
@@ -218,18 +221,8 @@ impl Page<'_> {
     }
 
     fn used(&self) -> String {
-        let cpu = [JobField::UserCpu, JobField::SystemCpu].map(|field| self.number(field));
-        let [Some(user), Some(system)] = cpu else {
-            return String::new();
-        };
-        let cpu = match user.saturating_add(system) {
-            us @ ..60_000_000 => micros(us),
-            us => brief(Span(us / 1000)),
-        };
-        match self.number(JobField::PeakMemory) {
-            Some(peak) => format!("{cpu} of CPU time, {} of memory at most", bytes(peak)),
-            None => format!("{cpu} of CPU time"),
-        }
+        let (table, row) = (self.table, self.row);
+        Used { table, row }.line(self.live)
     }
 
     /// The file of its output; tasks that wait together have several.
@@ -384,7 +377,7 @@ mod tests {
             width: Some(60),
             ..TableStyle::default()
         };
-        text((table, 0), &told, all, &now(), style)
+        text((table, 0, None), &told, all, &now(), style)
     }
 
     #[test]
@@ -435,6 +428,7 @@ cstat --all 12: every field
         check("failed", &[(F::Signal, 9)], "why", "its program was ended by signal KILL");
         check("timed_out", &[], "why", "it reached its time limit of 1h");
         let used = [
+            (F::Start, -5),
             (F::UserCpu, 90_000_000),
             (F::SystemCpu, 0),
             (F::PeakMemory, 5 << 20),

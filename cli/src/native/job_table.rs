@@ -2,6 +2,7 @@
 
 use crate::native::array_lines::first_state;
 use crate::native::table::{ColumnHead, Grid, Paint, Rendered, Side, TableStyle, shown};
+use crate::native::used::Used;
 use crate::times;
 use crate::units::{brief, bytes, micros};
 use cosy_model::api::{FieldKind, JobField, Table, Value};
@@ -81,6 +82,12 @@ pub enum JobColumn {
     Exit,
     /// CPU time, user and system.
     Cpu,
+    /// Per cent of its cores that were busy on average.
+    CoresUsed,
+    /// Per cent of its memory that it used at most.
+    MemoryUsed,
+    /// Per cent of its time limit that it ran.
+    TimeUsed,
 }
 
 impl JobColumn {
@@ -96,6 +103,9 @@ impl JobColumn {
             Self::Where | Self::Nodes => &[F::Nodes, F::Reason, F::State],
             Self::Exit => &[F::ExitCode, F::Signal, F::State],
             Self::Cpu => &[F::UserCpu, F::SystemCpu],
+            Self::CoresUsed => &[F::UserCpu, F::SystemCpu, F::Elapsed, F::Cores, F::Ref],
+            Self::MemoryUsed => &[F::PeakMemory, F::MemoryPerNode],
+            Self::TimeUsed => &[F::Elapsed, F::TimeLimit],
         }
     }
 
@@ -111,6 +121,9 @@ impl JobColumn {
             Self::Nodes => ColumnHead::left("NODES").cut(5),
             Self::Exit => ColumnHead::right("EXIT"),
             Self::Cpu => ColumnHead::right("CPU"),
+            Self::CoresUsed => ColumnHead::right("CORES%"),
+            Self::MemoryUsed => ColumnHead::right("MEM%"),
+            Self::TimeUsed => ColumnHead::right("TIME%"),
         }
     }
 
@@ -128,6 +141,9 @@ impl JobColumn {
             Self::Nodes => out.push_str(&nodes(table, row)),
             Self::Exit => out.push_str(&exit(table, row)),
             Self::Cpu => out.push_str(&cpu(table, row, clock)),
+            Self::CoresUsed => percent(out, Used { table, row }.cores_percent()),
+            Self::MemoryUsed => percent(out, Used { table, row }.memory_percent()),
+            Self::TimeUsed => percent(out, Used { table, row }.time_percent()),
         }
         Paint::Plain
     }
@@ -232,16 +248,16 @@ pub fn exit(table: &Table, row: usize) -> String {
 }
 
 fn cpu(table: &Table, row: usize, clock: Clock<'_>) -> String {
-    let part = |f| table.number(row, f);
-    match (part(JobField::UserCpu), part(JobField::SystemCpu)) {
-        (None, None) => String::new(),
-        (user, system) => {
-            let us = user.unwrap_or(0).saturating_add(system.unwrap_or(0));
-            match us {
-                ..60_000_000 => micros(us),
-                _ => (clock.length)(Span(us / 1000)),
-            }
-        }
+    match (Used { table, row }).cpu_us() {
+        None => String::new(),
+        Some(us @ ..60_000_000) => micros(us),
+        Some(us) => (clock.length)(Span(us / 1000)),
+    }
+}
+
+fn percent(out: &mut String, share: Option<i64>) {
+    if let Some(share) = share {
+        let _ = write!(out, "{share}%");
     }
 }
 

@@ -3,11 +3,13 @@
 //! Without arguments: the caller's own jobs that have not ended; `--all` shows everyone's (as far
 //! as the cluster lets one see them), `--ended` adds those that ended moments ago.
 
+use crate::launch::usage;
 use crate::native::arg::{self, flag, json, number, parse_state, values};
 use crate::native::job_table::{self, JobColumn};
 use crate::native::record::{self, TimeStyle};
 use crate::native::resv::words;
 use crate::native::table::{self, TableStyle};
+use crate::native::used::LiveUse;
 use crate::native::{array_lines, job_page, node_list, plan, reservations, totals};
 use crate::{Context, exit, output, refs, times};
 use anyhow::anyhow;
@@ -15,7 +17,7 @@ use clap::{Arg, ArgMatches, Command};
 use cosy_model::api::{JobField, JobFilter, JobRef, QueueInfo, Reply, Request, Table};
 use cosy_model::policy::MoreUse;
 use cosy_model::reservation::{ReservationFilter, ReservationInfo};
-use cosy_model::{JobState, Span, Time};
+use cosy_model::{JobId, JobState, Span, Time};
 use cosy_view::queue;
 use jiff::Zoned;
 use serde_json::{Value as Json, json};
@@ -49,10 +51,10 @@ pub fn command() -> Command {
         .arg(format_arg())
         .arg(flag("no-header", "No line of titles"))
         .arg(verbose_arg())
-        .arg(flag(
-            "array",
-            "Each array task in a line of its own, also those that wait or ended alike",
-        ))
+        .arg(
+            flag("array", "Each array task in a line of its own, also those that stand alike")
+                .short('r'),
+        )
         .arg(flag("script", "The script of the job named"))
         .arg(flag(
             "stale-ok",
@@ -466,7 +468,7 @@ fn explanation(
 ) -> String {
     let now = times::now();
     if table.rows == 1 && style.width.is_some() {
-        return job_page::text((&table, 0), sentences, all, &now, style);
+        return job_page::text((&table, 0, live_use(&table)), sentences, all, &now, style);
     }
     let columns = default_columns(true);
     let mut text = match (table.rows, style.width) {
@@ -481,6 +483,21 @@ fn explanation(
         }
     }
     text
+}
+
+/// For so long the node of a job is asked what it uses.
+const NODE_ANSWER: Duration = Duration::from_secs(1);
+
+/// What an own running job uses now.
+fn live_use(table: &Table) -> Option<LiveUse> {
+    let own = rustix::process::getuid();
+    let is_own = table.number(0, JobField::Uid) == Some(i64::from(own.as_raw()));
+    let runs = table.text(0, JobField::State) == JobState::Running.word();
+    let id = table
+        .number(0, JobField::Id)
+        .and_then(|id| u64::try_from(id).ok());
+    let id = id.filter(|_| runs && (is_own || own.is_root()))?;
+    LiveUse::of(&usage::within(NODE_ANSWER, JobId(id))?)
 }
 
 fn scripts(context: &Context, ids: &[JobRef]) -> anyhow::Result<String> {

@@ -421,8 +421,22 @@ pub(super) fn fit_list(text: &str, width: usize) -> String {
     }
 }
 
+/// Lines of text, those broken between words that a terminal of `width` columns would break anywhere.
+pub fn sentences(text: &str, width: Option<usize>) -> String {
+    let width = width.unwrap_or(usize::MAX);
+    let mut all = String::with_capacity(text.len());
+    for line in text.lines() {
+        match line.width() > width {
+            true => all.push_str(&broken(line, width).join("\n")),
+            false => all.push_str(line),
+        }
+        all.push('\n');
+    }
+    all
+}
+
 /// A text in pieces at most `room` columns wide; broken inside a word only where that alone is wider.
-pub(super) fn broken(text: &str, room: usize) -> Vec<String> {
+pub(crate) fn broken(text: &str, room: usize) -> Vec<String> {
     let mut pieces = vec![String::new()];
     let mut used = 0;
     for word in text.split(' ') {
@@ -453,6 +467,14 @@ pub(super) fn broken(text: &str, room: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sentences_are_broken_between_words() {
+        let text = "  ID  NAME\nIt costs 17 SU in all.\n";
+        assert_eq!(sentences(text, None), text);
+        assert_eq!(sentences(text, Some(12)), "  ID  NAME\nIt costs 17\nSU in all.\n");
+        assert_eq!(sentences("", Some(12)), "");
+    }
 
     fn rows() -> Vec<Vec<Cell>> {
         let red = Cell {

@@ -38,7 +38,7 @@ pub fn token_command() -> Command {
         .arg(arg::json())
         .after_help(
             "Examples:\n  \
-             curl -H \"Authorization: Bearer $(cosy token)\" http://127.0.0.1:8090/api/v1/jobs\n  \
+             curl -H \"Authorization: Bearer $(cosy token)\" \\\n    http://127.0.0.1:8090/api/v1/jobs\n  \
              export SLURM_JWT=$(cosy token -t 7d)\n\
              Who has the token is you until it ends: keep it as you keep a password. It works on the host \
              that cosy-web runs on.\nExit codes: 0 done, 1 refused or no page.",

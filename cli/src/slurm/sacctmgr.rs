@@ -29,7 +29,7 @@ use std::io::{BufRead, Read};
 use std::sync::mpsc;
 use std::time::Duration;
 
-const OPTIONS: &[Row] = &[
+pub(crate) const OPTIONS: &[Row] = &[
     Row::flag(b'h', "help", "say what options there are, and exit"),
     Row::flag(b'i', "immediate", "commit changes without asking"),
     Row::flag(b'n', "noheader", "without the line of titles"),

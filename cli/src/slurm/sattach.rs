@@ -17,7 +17,7 @@ use cosy_slurm::getopt::GivenOption;
 use cosy_slurm::table::Row;
 
 const USAGE: &str = "sattach [OPTIONS] <jobid.stepid>";
-const OPTIONS: &[Row] = &[
+pub(crate) const OPTIONS: &[Row] = &[
     Row::long_value("input-filter", "TASK", "accepted: input is not taken"),
     Row::long_value("output-filter", "TASK", "only the output of this task, or 'all'"),
     Row::long_value("error-filter", "TASK", "only the errors of this task, or 'all'"),

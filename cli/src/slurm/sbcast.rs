@@ -17,7 +17,7 @@ use cosy_slurm::targets::{self, Step};
 const NO_JOB: u8 = 255;
 
 const USAGE: &str = "sbcast [OPTIONS] SOURCE DEST";
-const OPTIONS: &[Row] = &[
+pub(crate) const OPTIONS: &[Row] = &[
     Row::flag(b'C', "compress", "accepted: nothing is compressed"),
     Row::value(b'F', "fanout", "N", "accepted: the tree of nodes is chosen"),
     Row::flag(b'f', "force", "replace a file that is there"),

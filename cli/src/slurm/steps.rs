@@ -4,6 +4,7 @@
 use crate::Context;
 use crate::launch::node_request::{self, NodeReply};
 use crate::launch::start::connect_to_job;
+use crate::launch::usage::{self, ask_node};
 use cosy_client::CallError;
 use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
 use cosy_model::step::{JobUse, StepAnswer, StepAsk, StepInfo};
@@ -75,18 +76,7 @@ pub fn running(context: &Context, job: JobId) -> Vec<StepInfo> {
 
 /// CPU time and memory that the script and steps of a job have used so far on its first node.
 pub fn usage(context: &Context, job: JobId) -> JobUse {
-    match ask_node(context, job, &StepAsk::Usage { job }) {
-        Some(StepAnswer::Usage(used)) => used,
-        Some(_) | None => JobUse::default(),
-    }
-}
-
-fn ask_node(context: &Context, job: JobId, ask: &StepAsk) -> Option<StepAnswer> {
-    let stream = connect_to_job(context, job).ok()?;
-    match node_request::send(stream, ask, None, &mut |_| ()).ok()? {
-        NodeReply::Other(answer) => Some(answer),
-        NodeReply::Step(_) => None,
-    }
+    usage::of(context, job).unwrap_or_default()
 }
 
 /// The id of a job or of one task of an array.

@@ -4,6 +4,8 @@
 
 use crate::limits;
 
+/// `no`: commands say nothing of what the last job of the same name used.
+pub const HINTS: &str = "COSY_HINTS";
 /// Name of the cluster.
 pub const CLUSTER: &str = "COSY_CLUSTER";
 /// In which words a job is spoken to, where these are not Cosy's own.

@@ -6,18 +6,23 @@ use cosy_model::reservation::{AccountInfo, LedgerEntry, ReservationInfo};
 use cosy_model::{Span, Su};
 use std::collections::BTreeMap;
 
+type Listed = Column<AccountInfo>;
+type Line = Column<LedgerEntry>;
+type Sum = Column<AccountSum>;
+
 /// `cadm account list`.
-pub const LIST: &[Column<AccountInfo>] = &[
-    Column::left("ACCOUNT", |account| (&account.name).into()),
-    Column::right("GRANTED", |account| of_budget(account, account.granted)),
-    Column::right("HELD", |account| account.held.into()),
-    Column::right("CHARGED", |account| account.charged.into()),
-    Column::right("AVAILABLE", |account| of_budget(account, account.available)),
-    Column::left_cut("MEMBERS", 10, |account| match account.members.as_slice() {
+pub const LIST: &[Listed] = &[
+    Listed::left("ACCOUNT", |account| (&account.name).into()),
+    Listed::right("GRANTED", |account| of_budget(account, account.granted)).leaves(2),
+    Listed::right("HELD", |account| account.held.into()).leaves(0),
+    Listed::right("CHARGED", |account| account.charged.into()).leaves(3),
+    Listed::right("AVAILABLE", |account| of_budget(account, account.available)),
+    Listed::left_cut("MEMBERS", 10, |account| match account.members.as_slice() {
         [] if account.listed => "nobody".into(),
         [] => "everyone".into(),
         members => FieldValue::texts(members),
-    }),
+    })
+    .leaves(1),
 ];
 
 fn of_budget(account: &AccountInfo, sum: Su) -> FieldValue<'_> {
@@ -53,15 +58,15 @@ pub fn fields(account: &AccountInfo) -> Fields<'_> {
 }
 
 /// `cadm account ledger`.
-pub const LEDGER: &[Column<LedgerEntry>] = &[
-    Column::right("LINE", |entry| entry.seq.into()),
-    Column::left("TIME", |entry| entry.at.into()),
-    Column::left("FROM", |entry| (&entry.from).into()),
-    Column::left("TO", |entry| (&entry.to).into()),
-    Column::right("SU", |entry| entry.sum.into()),
-    Column::right("RESERVATION", |entry| entry.reservation.map(|r| r.0).into()),
-    Column::left("WHY", |entry| (&entry.why).into()),
-    Column::left_cut("WHO", 6, |entry| (&entry.who).into()),
+pub const LEDGER: &[Line] = &[
+    Line::right("LINE", |entry| entry.seq.into()),
+    Line::left("TIME", |entry| entry.at.into()).leaves(2),
+    Line::left_cut("FROM", 6, |entry| (&entry.from).into()),
+    Line::left_cut("TO", 6, |entry| (&entry.to).into()),
+    Line::right("SU", |entry| entry.sum.into()),
+    Line::right("RESERVATION", |entry| entry.reservation.map(|r| r.0).into()).leaves(1),
+    Line::left_cut("WHY", 12, |entry| (&entry.why).into()).leaves(3),
+    Line::left_cut("WHO", 6, |entry| (&entry.who).into()).leaves(0),
 ];
 
 /// All fields of a line of the ledger.
@@ -122,13 +127,13 @@ pub fn sums(all: &[ReservationInfo]) -> Vec<AccountSum> {
 }
 
 /// `chist --cost`, below the reservations.
-pub const SUMS: &[Column<AccountSum>] = &[
-    Column::left("ACCOUNT", |sum| sum.account.as_deref().unwrap_or("-").into()),
-    Column::right("RESERVATIONS", |sum| sum.reservations.into()),
-    Column::right("BASE", |sum| sum.base.into()),
-    Column::right("EXTRA", |sum| sum.extra.into()),
-    Column::right("CHARGED", |sum| sum.charged.into()),
-    Column::right("CORE HOURS USED", |sum| hours(sum.used_core_ms).into()),
+pub const SUMS: &[Sum] = &[
+    Sum::left_cut("ACCOUNT", 8, |sum| sum.account.as_deref().unwrap_or("-").into()),
+    Sum::right("RESERVATIONS", |sum| sum.reservations.into()).leaves(0),
+    Sum::right("BASE", |sum| sum.base.into()).leaves(2),
+    Sum::right("EXTRA", |sum| sum.extra.into()).leaves(1),
+    Sum::right("CHARGED", |sum| sum.charged.into()),
+    Sum::right("CORE HOURS USED", |sum| hours(sum.used_core_ms).into()).leaves(3),
 ];
 
 /// With one decimal, rounded down.

@@ -3,8 +3,10 @@
 use crate::column::{Column, Fields};
 use crate::phrase;
 use crate::value::{FieldValue, Tone};
-use cosy_model::workflow::{FlowPlan, FlowSpec, PlannedTask};
+use cosy_model::workflow::{FlowPlan, FlowSlackPolicy, FlowSpec, PlannedTask};
 use cosy_model::{Span, Time};
+
+type Planned<'p> = Column<PlannedRow<'p>>;
 
 /// A task with its slot.
 #[derive(Clone, Copy, Debug)]
@@ -55,19 +57,19 @@ pub fn booked_and_estimated(plan: &FlowPlan) -> (Span, Span) {
 /// `cosy flow plan`: node sets are told where there are some.
 pub fn columns<'p>(plan: &FlowPlan) -> Vec<Column<PlannedRow<'p>>> {
     let with_sets = plan.tasks.iter().any(|t| !t.set.is_empty());
-    let set = Column::left_cut("SET", 6, |row: &PlannedRow<'_>| (&row.task.set).into());
+    let set = Planned::left_cut("SET", 6, |row: &PlannedRow<'_>| (&row.task.set).into()).leaves(0);
     let before_set: [Column<PlannedRow<'p>>; 6] = [
-        Column::left_cut("TASK", 8, task_name),
-        Column::left("CP", |row| if row.task.critical { "*" } else { "" }.into()),
-        Column::left("START", |row| row.task.start.into()),
-        Column::left("END", |row| row.task.end.into()),
-        Column::right("ESTIMATE", |row| row.task.estimate.into()),
-        Column::right("SPARE", |row| spare_in_slot(row.task).into()),
+        Planned::left_cut("TASK", 8, task_name),
+        Planned::left("CP", |row| if row.task.critical { "*" } else { "" }.into()),
+        Planned::left("START", |row| row.task.start.into()),
+        Planned::left("END", |row| row.task.end.into()).leaves(3),
+        Planned::right("ESTIMATE", |row| row.task.estimate.into()).leaves(1),
+        Planned::right("SPARE", |row| spare_in_slot(row.task).into()).leaves(2),
     ];
     let behind_set: [Column<PlannedRow<'p>>; 3] = [
-        Column::left_cut("NODES", 8, |row| (&row.task.nodes).into()),
-        Column::right("PRICE", |row| FieldValue::Price(row.task.price)),
-        Column::left("DELAYS", |row| delays(row.task).into()),
+        Planned::left_cut("NODES", 8, |row| (&row.task.nodes).into()).leaves(5),
+        Planned::right("PRICE", |row| FieldValue::Price(row.task.price)).leaves(6),
+        Planned::left("DELAYS", |row| delays(row.task).into()).leaves(4),
     ];
     let set = with_sets.then_some(set);
     before_set
@@ -182,6 +184,24 @@ fn fields_of_task<'p>(
         ("delayed_jobs", (*delayed_jobs).into()),
         ("total_delay", (*total_delay).into()),
     ]
+}
+
+/// How the time until the deadline is shared out, for who has not read of the methods.
+pub const fn method(policy: FlowSlackPolicy) -> &'static str {
+    match policy {
+        FlowSlackPolicy::REvenTime => "among all tasks, as much for each",
+        FlowSlackPolicy::REvenPercent1 => "among all tasks, by their estimates",
+        FlowSlackPolicy::RCpFirst => {
+            "among all tasks by their estimates, once on the critical path alone"
+        }
+        FlowSlackPolicy::REvenPercent2 => {
+            "among all tasks by their estimates, less for those that have some anyway"
+        }
+        FlowSlackPolicy::CpEvenTime => "on the critical path first, as much for each of its tasks",
+        FlowSlackPolicy::CpEvenPercent => {
+            "on the critical path first, by the estimates of its tasks"
+        }
+    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,9 @@ use crate::words::room_makers::room_makers;
 use crate::words::slot_hint::bare_reason;
 use cosy_model::reservation::{Quote, QuotedSlot};
 
+type Slot<'q> = Column<SlotRow<'q>>;
+type OfCluster<'q> = Column<ClusterSlot<'q>>;
+
 /// A slot in the list of a quote.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotRow<'q> {
@@ -50,38 +53,41 @@ fn timeless_reason(slot: &QuotedSlot) -> String {
 /// everybody, and in the reason where a rule asks for it.
 pub fn slot_columns<'q>() -> [Column<SlotRow<'q>>; 7] {
     [
-        Column::left("", |row| if row.picked { ">" } else { "" }.into()),
-        Column::left("START", |row| row.slot.start.into()),
-        Column::left("END", |row| row.slot.end.into()),
-        Column::right("PRICE SU", |row| figure(row, |slot| FieldValue::Price(slot.price()))),
-        Column::right("DELAYS", |row| {
-            figure(row, |slot| match slot.delayed_jobs {
-                0 => "none".into(),
-                n => phrase::count(n.into(), "job", "jobs").into(),
-            })
-        }),
-        Column::right("BY", |row| {
-            figure(row, |slot| match slot.delayed_jobs {
-                0 => FieldValue::Nothing,
-                _ => slot.total_delay.into(),
-            })
-        }),
-        Column::left_cut("VERDICT", 20, verdict),
+        Slot::left("", |row| if row.picked { ">" } else { "" }.into()),
+        Slot::left("START", |row| row.slot.start.into()),
+        Slot::left("END", |row| row.slot.end.into()).leaves(1),
+        Slot::right("PRICE SU", |row| price(row.slot)),
+        Slot::right("DELAYS", |row| delays(row.slot)).leaves(2),
+        Slot::right("BY", |row| delayed_by(row.slot)).leaves(0),
+        Slot::left_cut("VERDICT", 12, |row| verdict(row.slot, row.as_above)).leaves(3),
     ]
 }
 
-fn figure<'a>(row: &'a SlotRow<'_>, of: fn(&'a QuotedSlot) -> FieldValue<'a>) -> FieldValue<'a> {
-    if row.slot.feasible {
-        of(row.slot)
-    } else {
-        "-".into()
-    }
+fn price(slot: &QuotedSlot) -> FieldValue<'_> {
+    figure(slot, |slot| FieldValue::Price(slot.price()))
+}
+
+fn delays(slot: &QuotedSlot) -> FieldValue<'_> {
+    figure(slot, |slot| match slot.delayed_jobs {
+        0 => "none".into(),
+        n => phrase::count(n.into(), "job", "jobs").into(),
+    })
+}
+
+fn delayed_by(slot: &QuotedSlot) -> FieldValue<'_> {
+    figure(slot, |slot| match slot.delayed_jobs {
+        0 => FieldValue::Nothing,
+        _ => slot.total_delay.into(),
+    })
+}
+
+fn figure(slot: &QuotedSlot, of: fn(&QuotedSlot) -> FieldValue<'_>) -> FieldValue<'_> {
+    if slot.feasible { of(slot) } else { "-".into() }
 }
 
 /// What would pass instead of a slot is left out: it is seen in the list.
-fn verdict<'a>(row: &'a SlotRow<'_>) -> FieldValue<'a> {
-    let slot = row.slot;
-    let reason = match row.as_above {
+fn verdict(slot: &QuotedSlot, as_above: bool) -> FieldValue<'_> {
+    let reason = match as_above {
         true => "the same",
         false => bare_reason(&slot.reason),
     };
@@ -183,21 +189,16 @@ pub struct ClusterSlot<'q> {
     pub slot: &'q QuotedSlot,
 }
 
-/// `cosy broker quote`.
-pub fn cluster_slot_columns<'q>() -> [Column<ClusterSlot<'q>>; 6] {
+/// `cresv quote --clusters`: as a quote of one cluster, with the name of each.
+pub fn cluster_slot_columns<'q>() -> [Column<ClusterSlot<'q>>; 7] {
     [
-        Column::left_cut("CLUSTER", 7, |row| row.cluster.into()),
-        Column::left("START", |row| row.slot.start.into()),
-        Column::left("END", |row| row.slot.end.into()),
-        Column::right("PRICE", |row| format!("{} SU", phrase::price(row.slot.price())).into()),
-        Column::right("DELAYS", |row| match row.slot.delayed_jobs {
-            0 => "nobody".into(),
-            n => {
-                let jobs = phrase::count(n.into(), "job", "jobs");
-                format!("{jobs} by {}", phrase::span(row.slot.total_delay)).into()
-            }
-        }),
-        Column::left_cut("WHERE", 8, |row| (&row.slot.nodes).into()),
+        OfCluster::left_cut("CLUSTER", 7, |row| row.cluster.into()),
+        OfCluster::left("START", |row| row.slot.start.into()),
+        OfCluster::left("END", |row| row.slot.end.into()).leaves(1),
+        OfCluster::right("PRICE SU", |row| price(row.slot)),
+        OfCluster::right("DELAYS", |row| delays(row.slot)).leaves(2),
+        OfCluster::right("BY", |row| delayed_by(row.slot)).leaves(0),
+        OfCluster::left_cut("VERDICT", 12, |row| verdict(row.slot, false)).leaves(3),
     ]
 }
 

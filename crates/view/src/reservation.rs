@@ -83,32 +83,33 @@ const COST: &[Reserved] = &[
     NAME,
     STATE,
     START,
-    END,
-    Column::left_cut("ACCOUNT", 6, |r| r.account.as_deref().into()),
-    Column::right("TIME", |r| FieldValue::Price(r.base)),
-    Column::right("DELAY", |r| FieldValue::Price(r.extra)),
+    END.leaves(4),
+    Reserved::left_cut("ACCOUNT", 6, |r| r.account.as_deref().into()).leaves(3),
+    Reserved::right("TIME", |r| FieldValue::Price(r.base)).leaves(1),
+    Reserved::right("DELAY", |r| FieldValue::Price(r.extra)).leaves(2),
     PRICE,
-    Column::right("CHARGED", |r| {
+    Reserved::right("CHARGED", |r| {
         r.account
             .as_ref()
             .map_or("-".into(), |_| FieldValue::Price(r.charged))
-    }),
-    Column::right("USED", used),
+    })
+    .leaves(5),
+    Reserved::right("USED", used).leaves(0),
 ];
 
 const BILL: &[Reserved] = &[
     RESERVATION,
     NAME,
     USER,
-    Column::left_cut("ACCOUNT", 7, |r| r.account.as_deref().unwrap_or("-").into()),
-    Column::left("STATE", |r| r.state.word().into()),
+    Reserved::left_cut("ACCOUNT", 7, |r| r.account.as_deref().unwrap_or("-").into()).leaves(4),
+    Reserved::left("STATE", |r| r.state.word().into()),
     START,
-    END,
-    Column::right("CORES", |r| r.cores.into()),
-    Column::right("BASE", |r| r.base.into()),
-    Column::right("EXTRA", |r| r.extra.into()),
+    END.leaves(3),
+    Reserved::right("CORES", |r| r.cores.into()).leaves(0),
+    Reserved::right("BASE", |r| r.base.into()).leaves(2),
+    Reserved::right("EXTRA", |r| r.extra.into()).leaves(1),
     CHARGED,
-    Column::right("USED", |r| percent_used(r).into()),
+    Reserved::right("USED", |r| percent_used(r).into()).leaves(7),
 ];
 
 /// What it costs, whoever pays.

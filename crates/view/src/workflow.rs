@@ -8,14 +8,16 @@ type Workflow = Column<FlowInfo>;
 type Task = Column<FlowTaskInfo>;
 
 const ID: Workflow = Column::right("ID", |f| f.id.0.into());
-const NAME: Workflow = Column::left_cut("NAME", 8, |f| (&f.name).into());
-const USER: Workflow = Column::left_cut("USER", 6, |f| (&f.user).into());
+const NAME: Workflow = Workflow::left_cut("NAME", 8, |f| (&f.name).into()).leaves(5);
+const USER: Workflow = Workflow::left_cut("USER", 6, |f| (&f.user).into()).leaves(4);
 const STATE: Workflow = Column::left("STATE", |f| state(f.state));
 const DONE: Workflow = Column::right("DONE", |f| FieldValue::share(f.done_count, f.task_count));
-const END: Workflow = Column::left("END", |f| FieldValue::time_or_dash(f.end));
-const DEADLINE: Workflow = Column::left("DEADLINE", |f| FieldValue::time_or_dash(f.deadline));
-const PRICE: Workflow = Column::right("PRICE", |f| FieldValue::Price(f.price));
-const NOTE: Workflow = Column::left_cut("NOTE", 10, |f| FieldValue::Sentence((&f.note).into()));
+const END: Workflow = Workflow::left("END", |f| FieldValue::time_or_dash(f.end)).leaves(2);
+const DEADLINE: Workflow =
+    Workflow::left("DEADLINE", |f| FieldValue::time_or_dash(f.deadline)).leaves(1);
+const PRICE: Workflow = Workflow::right("PRICE", |f| FieldValue::Price(f.price)).leaves(0);
+const NOTE: Workflow =
+    Workflow::left_cut("NOTE", 10, |f| FieldValue::Sentence((&f.note).into())).leaves(3);
 
 /// `cosy flow list` of one's own.
 pub const LIST: &[Workflow] = &[ID, NAME, STATE, DONE, END, DEADLINE, PRICE, NOTE];
@@ -25,22 +27,26 @@ pub const LIST_WITH_USER: &[Workflow] = &[ID, NAME, USER, STATE, DONE, END, DEAD
 
 const TASK: Task = Column::left_cut("TASK", 8, |t| (&t.name).into());
 const TASK_STATE: Task = Column::left("STATE", |t| task_state(t.state));
-const TASK_START: Task = Column::left("START", |t| FieldValue::time_or_dash(t.start));
-const TASK_END: Task = Column::left("END", |t| FieldValue::time_or_dash(t.end));
-const TASK_JOB: Task = Column::right("JOB", |t| FieldValue::number_or_dash(t.job.map(|j| j.0)));
-const TASK_NODES: Task = Column::left_cut("NODES", 8, |t| (&t.nodes).into());
-const AFTER: Task = Column::left_cut("AFTER", 8, |t| FieldValue::texts(&t.parents));
-const SLOT: Task = Column::left("SLOT", |t| match (t.slot_start, t.slot_end) {
+const TASK_START: Task = Task::left("START", |t| FieldValue::time_or_dash(t.start)).leaves(4);
+const TASK_END: Task = Task::left("END", |t| FieldValue::time_or_dash(t.end)).leaves(5);
+const TASK_JOB: Task =
+    Task::right("JOB", |t| FieldValue::number_or_dash(t.job.map(|j| j.0))).leaves(6);
+const TASK_NODES: Task = Task::left_cut("NODES", 8, |t| (&t.nodes).into()).leaves(3);
+const AFTER: Task = Task::left_cut("AFTER", 8, |t| FieldValue::texts(&t.parents)).leaves(1);
+const SLOT: Task = Task::left("SLOT", |t| match (t.slot_start, t.slot_end) {
     (Some(start), Some(end)) => FieldValue::Period(start, end),
     (Some(_) | None, _) => "-".into(),
-});
-const SPARE: Task = Column::right("SPARE", |t| match (t.slot_start, t.slot_end) {
+})
+.leaves(8);
+const SPARE: Task = Task::right("SPARE", |t| match (t.slot_start, t.slot_end) {
     (Some(_), Some(_)) => t.spare.into(),
     (Some(_) | None, _) => "-".into(),
-});
+})
+.leaves(0);
 const RESERVATION: Task =
-    Column::right("RESV", |t| FieldValue::number_or_dash(t.reservation.map(|r| r.0)));
-const TASK_NOTE: Task = Column::left_cut("NOTE", 10, |t| FieldValue::Sentence(notes(t).into()));
+    Task::right("RESV", |t| FieldValue::number_or_dash(t.reservation.map(|r| r.0))).leaves(2);
+const TASK_NOTE: Task =
+    Task::left_cut("NOTE", 10, |t| FieldValue::Sentence(notes(t).into())).leaves(7);
 
 /// Tasks of a workflow that has no slots.
 pub const TASKS: &[Task] = &[

@@ -77,7 +77,7 @@ const ROOMS: Walls = Walls {
 const COMMANDS: Walls = Walls {
     package: "cli",
     folders: &["native", "slurm"],
-    above: &["commands"],
+    above: &["commands", "completion"],
 };
 
 #[test]

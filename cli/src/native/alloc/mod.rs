@@ -11,10 +11,10 @@ use crate::allocation::shell;
 use crate::job_options::JobOptions;
 use crate::launch::start::with_variables;
 use crate::launch::{spec, step_socket};
-use crate::native::arg;
 use crate::native::run::job;
 use crate::native::run::options::{job_args, max_wait, max_wait_args, mpi_arg};
 use crate::native::submit::options::words;
+use crate::native::{arg, last_time};
 use crate::{Context, exit, output};
 use clap::{ArgMatches, Command};
 use cosy_model::{OsText, variables};
@@ -64,7 +64,8 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let choice = mpi.clone();
     let name = options.name.clone();
     let name = name.unwrap_or_else(|| "interactive".to_owned());
-    let submission = job::allocation(&options, name, !no_shell, mpi)?;
+    let submission = job::allocation(&options, name.clone(), !no_shell, mpi)?;
+    let asked = last_time::Asked::of(&submission.spec);
     let wait_options = wait::WaitOptions {
         max_wait: max_wait(matches),
         quiet: options.quiet,
@@ -78,6 +79,9 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     if !options.quiet {
         let text = format!("job {job}: allocated {}", allocated.entry.nodes);
         output::complain(context.program(), &text);
+        if options.name.is_some() {
+            last_time::say(context.program(), job, &name, asked);
+        }
     }
     let local = LocalCommand {
         program: context.program(),

@@ -6,11 +6,13 @@ use super::rank::{Ranked, telling_refusal};
 use crate::native::job_table::json_time;
 use crate::native::record::{self, TimeStyle};
 use crate::native::reservations;
-use crate::native::table::TableStyle;
+use crate::native::resv::{slots, words};
+use crate::native::table::{self, TableStyle};
 use crate::times;
 use cosy_model::reservation::{QuotedSlot, ReservationInfo};
 use cosy_model::{ReservationId, Time};
 use cosy_view::quote::{ClusterSlot, cluster_fields, cluster_slot_columns, cluster_slot_fields};
+use cosy_view::words::slot_hint::bare_reason;
 use jiff::Zoned;
 use serde_json::{Value as Json, json};
 
@@ -27,31 +29,32 @@ pub fn quotes(
     let mut text = if rows.is_empty() {
         String::new()
     } else {
-        record::list(&cluster_slot_columns(), &rows, TimeStyle::in_lists(now), style)
+        record::list(&cluster_slot_columns(), &rows, TimeStyle::in_words(now), style)
     };
     let beyond = ranked.len().saturating_sub(most);
     if beyond > 0 {
-        text.push_str(&format!("and {beyond} more slots: --json has all\n"));
+        let slots = words::count(beyond as u64, "slot", "slots");
+        text.push_str(&format!("{slots} more: --json has all.\n"));
     }
     for (cluster, quote) in quotes {
         let said = match quote {
             Err(error) => error.to_string(),
             Ok(quote) => {
-                let plain = quote.plain_start.map_or_else(
-                    || "cannot be told".to_owned(),
-                    |start| format!("about {}", times::short(start, now)),
-                );
                 let none = quote.slots.iter().all(|s| !s.admitted);
                 let reason = telling_refusal(quote).filter(|_| none);
                 let reason = match reason {
-                    Some(slot) => format!("; no slot: {}", slot.reason),
-                    None if none => "; no slot".to_owned(),
+                    Some(slot) => {
+                        let reason = words::local_times(bare_reason(&slot.reason), now);
+                        format!("none of its slots can be taken now: {reason}. ")
+                    }
+                    None if none => "there is no slot in that window. ".to_owned(),
                     None => String::new(),
                 };
-                format!("a plain job would start: {plain}{reason}")
+                format!("{reason}{}", slots::plain_line(quote, now).trim_end())
             }
         };
-        text.push_str(&line(&format!("cluster {}: {said}", cluster.name)));
+        let said = line(&format!("cluster {}: {said}", cluster.name));
+        text.push_str(&table::sentences(&said, style.width));
     }
     text
 }
@@ -230,4 +233,46 @@ fn result_json(result: &ClusterResult) -> Json {
     json["cluster"] = result.cluster.name.as_str().into();
     json["socket"] = result.cluster.socket.display().to_string().into();
     json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::broker::fake::clusters;
+    use crate::native::broker::rank::{Preference, rank};
+    use crate::native::broker::transport::ClusterError;
+    use crate::native::resv::slots::sample;
+
+    #[test]
+    fn the_words_are_those_of_one_cluster() {
+        let mut all = clusters(&["near", "far", "down"]).into_iter();
+        let mut next = || all.next().unwrap();
+        let mut full = sample::quote();
+        full.slots.truncate(1);
+        let quotes: Quotes = vec![
+            (next(), Ok(sample::quote())),
+            (next(), Ok(full)),
+            (next(), Err(ClusterError::Unreachable("nobody listens".to_owned()))),
+        ];
+        let ranked = rank(&quotes, Preference::Soonest);
+        let style = TableStyle {
+            width: Some(80),
+            ..TableStyle::default()
+        };
+        let text = super::quotes(&quotes, &ranked, &sample::now(), style, 2);
+        let want = [
+            "CLUSTER  START  END    PRICE SU  DELAYS      BY  VERDICT",
+            "near     14:20  16:20      9.51  2 jobs  40 min  can be had on n[1-4]",
+            "near     16:00  18:00         8    none          can be had on n[1-4]",
+            "1 slot more: --json has all.",
+            "cluster near: A plain job of this size would start about 14:20 and cost nothing",
+            "extra.",
+            "cluster far: none of its slots can be taken now: not free: job 7 runs on n[1-2]",
+            "until 13:30. A plain job of this size would start about 14:20 and cost nothing",
+            "extra.",
+        ];
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[..want.len()], want, "{text}");
+        assert!(lines[want.len()].contains("nobody listens"), "{text}");
+    }
 }

@@ -50,12 +50,16 @@ pub fn command() -> Command {
 
 const AFTER: &str = "\
 Examples:
-  cosy flow plan flow.toml --finish-by 'tomorrow 8:00'      what would be booked, at what price?
-  cosy flow plan flow.toml --slack 50% --svg plan.svg       half as much time again; a picture
-  cosy flow submit flow.toml --finish-by 'tomorrow 8:00'    book all slots or none, then run
-  cosy flow submit flow.toml                                no deadline: jobs that wait for each other
-  cosy flow watch 3                                         follow it to its end
-  cosy flow import montage.json -o flow.toml                from WfCommons or Pegasus
+  what would be booked, at what price; with half as much time again, a picture:
+    cosy flow plan flow.toml --finish-by 'tomorrow 8:00'
+    cosy flow plan flow.toml --slack 50% --svg plan.svg
+  book all slots or none, then run; without a deadline jobs wait for each other:
+    cosy flow submit flow.toml --finish-by 'tomorrow 8:00'
+    cosy flow submit flow.toml
+  follow it to its end:
+    cosy flow watch 3
+  from WfCommons or Pegasus:
+    cosy flow import montage.json -o flow.toml
 Exit codes: 0 done, 1 refused or (watch) not completed, 2 mistake on the command line or in
 the file, 3 no controller.";
 
@@ -63,7 +67,7 @@ const FILE_AFTER: &str = "\
 A workflow file (TOML, or the same as JSON):
   [workflow]
   name = \"night\"
-  deadline = \"tomorrow 8:00\"      # or slack = \"50%\"; default: no slots, plain jobs
+  deadline = \"tomorrow 8:00\"      # or slack = \"50%\"; without: plain jobs
   [defaults]                      # for all tasks; the keys are csub's options
   queue = \"main\"
   [tasks.prepare]
@@ -112,6 +116,13 @@ fn plan_command() -> Command {
                 .value_parser(clap::value_parser!(OsString)),
         )
         .arg(flag("chart", "Also draw the plan with letters"))
+        .arg(
+            flag(
+                "verbose",
+                "Also name the methods of the plan, as --scheduler and --slack-policy do",
+            )
+            .short('v'),
+        )
         .arg(flag("no-header", "No line of titles"))
         .arg(zone())
         .arg(json_flag())

@@ -5,7 +5,7 @@ use crate::native::flow::{json, picture};
 use crate::native::record::{self, TimeStyle};
 use crate::native::resv::words;
 use crate::native::stat;
-use crate::native::table::TableStyle;
+use crate::native::table::{TableStyle, broken, sentences};
 use crate::{Context, exit, output};
 use anyhow::Context as _;
 use clap::ArgMatches;
@@ -13,7 +13,7 @@ use cosy_model::api::{Reply, Request};
 use cosy_model::reservation::PlanChart;
 use cosy_model::workflow::{FlowPlan, FlowSpec};
 use cosy_model::{Span, Time};
-use cosy_view::flow_plan::{booked_and_estimated, columns, end, rows};
+use cosy_view::flow_plan::{booked_and_estimated, columns, end, method, rows};
 use jiff::Zoned;
 use std::ffi::OsString;
 
@@ -93,18 +93,25 @@ fn machine_plan(context: &Context, plan: &FlowPlan) -> anyhow::Result<PlanChart>
 pub fn text(spec: &FlowSpec, plan: &FlowPlan, now: &Zoned, style: TableStyle) -> String {
     let clock = TimeStyle::in_words(now);
     let table = record::list(&columns(plan), &rows(spec, plan), clock, style);
-    format!("{}\n{table}{}", heading(spec), summary(plan, now))
+    let below = sentences(&summary(plan, now), style.width);
+    format!("{}\n{table}{below}", heading(spec, style))
 }
 
-fn heading(spec: &FlowSpec) -> String {
+/// What is planned, and how; the names of the methods only for who wants everything.
+fn heading(spec: &FlowSpec, style: TableStyle) -> String {
     let tasks = words::count(spec.tasks.len() as u64, "task", "tasks");
-    let edges = words::count(spec.edges.len() as u64, "edge", "edges");
-    format!(
-        "Workflow {}: {tasks}, {edges}, planned with {} and {}",
+    let edges = words::count(spec.edges.len() as u64, "dependency", "dependencies");
+    let mut text = format!(
+        "Workflow {}: {tasks}, {edges}. Placed to be done as early as possible; the time that is left \
+         until the deadline is shared out {}",
         words::clean(&spec.name),
-        spec.scheduler,
-        spec.slack_policy
-    )
+        method(spec.slack_policy)
+    );
+    text.push_str(&match style.exact {
+        true => format!(" ({}, {}).", spec.scheduler, spec.slack_policy),
+        false => ".".to_owned(),
+    });
+    broken(&text, style.width.unwrap_or(USUAL_WIDTH)).join("\n")
 }
 
 fn summary(plan: &FlowPlan, now: &Zoned) -> String {
@@ -292,7 +299,8 @@ mod tests {
         let (spec, plan, now) = (sample::spec(), sample::plan(), sample::now());
         let got = text(&spec, &plan, &now, TableStyle::default());
         let want = [
-            "Workflow night: 4 tasks, 4 edges, planned with hbmct and cp_even_percent",
+            "Workflow night: 4 tasks, 4 dependencies. Placed to be done as early as possible; the time that is",
+            "left until the deadline is shared out on the critical path first, by the estimates of its tasks.",
             "TASK   CP  START  END    ESTIMATE  SPARE  NODES   PRICE  DELAYS",
             "first  *   12:10  12:25    10 min  5 min  n1        1.5  nobody",
             "left   *   12:25  12:40    10 min  5 min  n1        1.5  1 job by 5 min",

@@ -4,7 +4,7 @@
 use crate::native::flow::{json, plan, request, watch};
 use crate::native::resv::reserve::OutputForm;
 use crate::native::resv::{self, words};
-use crate::native::{change, stat};
+use crate::native::{change, stat, table};
 use crate::{Context, exit, output};
 use clap::ArgMatches;
 use cosy_client::CallError;
@@ -114,7 +114,10 @@ fn text(all: &[FlowInfo], now: &Zoned, form: OutputForm) -> String {
     match form {
         OutputForm::Json => stat::json_text(&json::flows(all)),
         OutputForm::Ids => all.iter().map(|f| format!("{}\n", f.id)).collect(),
-        OutputForm::Words => all.iter().map(|f| sentences(f, now)).collect(),
+        OutputForm::Words => {
+            let text: String = all.iter().map(|f| sentences(f, now)).collect();
+            table::sentences(&text, output::width())
+        }
     }
 }
 

@@ -49,19 +49,22 @@ pub fn command() -> Command {
 
 const AFTER: &str = "\
 Examples:
-  cresv quote -N 4 -t 2h --from 13:00 --until 20:00    what would it cost, whom would it delay?
-  cresv book -N 4 -t 2h --at 'tomorrow 14:00'          book it; enter with csub --reservation ID
-  cresv hold -N 4 -t 2h --soonest; cresv confirm 12    in two steps
-  cresv book -N 4 -t 2h --finish-by 'tomorrow 8:00' run.sh
+  what would it cost, whom would it delay?
+    cresv quote -N 4 -t 2h --from 13:00 --until 20:00
+  book it, and enter with csub --reservation ID; or with a script in it:
+    cresv book -N 4 -t 2h --at 'tomorrow 14:00'
+    cresv book -N 4 -t 2h --finish-by 'tomorrow 8:00' run.sh
+  in two steps:
+    cresv hold -N 4 -t 2h --soonest; cresv confirm 12
 Exit codes: 0 done, 1 refused (the line says by what, and what would work), 2 mistake on the
 command line, 3 no controller.";
 
 const QUOTE_AFTER: &str = "\
 Examples:
-  cresv quote -N 4 -t 2h                                   the next chances
-  cresv quote -N 4 -t 2h --until 20:00 --cheapest          the cheapest one today
-  cresv quote -N 4 -t 2h --from 13:00 --alpha 0.5 --choose      book the one picked
-  cresv quote -N 4 -t 2h --from 13:00 --svg plan.svg       with a picture of the plan
+  cresv quote -N 4 -t 2h                             the next chances
+  cresv quote -N 4 -t 2h --until 20:00 --cheapest    the cheapest one today
+  cresv quote -N 4 -t 2h --from 13:00 --choose       book what is picked
+  cresv quote -N 4 -t 2h --from 13:00 --svg p.svg    with a picture of the plan
 --choose takes the slot at the price that was shown or for less, or not at all.
 DELAYS and BY: how many waiting jobs would start later than planned, and by how much all together.
 With --json: now, plain_start, slots (start, end, feasible, admitted, reason, availability,
@@ -78,7 +81,7 @@ stand in the script, in lines '#COSY --nodes 2 -t 10'.
 Examples:
   cresv book -N 4 -t 2h --at 'tomorrow 14:00'
   cresv book -N 4 -t 2h --until 20:00 --cheapest --max-price 20 run.sh input
-  cresv book -N 1 -t 90 --at '2026-12-07 14:00' --repeat 'FREQ=WEEKLY;BYDAY=MO;COUNT=10'";
+  cresv book -n 1 -t 90 --at 14:00 --repeat 'FREQ=WEEKLY;BYDAY=MO;COUNT=10'";
 
 const LIST_AFTER: &str = "\
 With --json: reservations, each with id, series, name, user, uid, usable, account, queue,

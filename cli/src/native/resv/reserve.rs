@@ -5,7 +5,7 @@ use crate::native::broker::run::ClusterSelection;
 use crate::native::resv::json::Reserved;
 use crate::native::resv::slots::room_line;
 use crate::native::resv::{list, request, words};
-use crate::native::{broker, change, stat};
+use crate::native::{broker, change, stat, table};
 use crate::times::{self, Direction};
 use crate::{Context, exit, output, users};
 use anyhow::anyhow;
@@ -275,7 +275,7 @@ pub fn text(done: &Reserved, now: &Zoned, form: OutputForm, deed: CompletedChang
     match form {
         OutputForm::Json => stat::json_text(&done.json()),
         OutputForm::Ids => done.all.iter().map(|r| format!("{}\n", r.id)).collect(),
-        OutputForm::Words => sentences(done, now, deed),
+        OutputForm::Words => table::sentences(&sentences(done, now, deed), output::width()),
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::native::record::{self, TimeStyle};
 use crate::native::resv::chart::{self, ChartStyle};
 use crate::native::resv::words;
-use crate::native::table::TableStyle;
+use crate::native::table::{self, TableStyle};
 use cosy_model::reservation::{Quote, QuotedSlot, RoomMaker};
 use cosy_model::{JobId, Span, Su, Time};
 use cosy_view::quote::{slot_columns, slot_rows};
@@ -24,13 +24,14 @@ pub fn text(
     table_style: TableStyle,
     chart_style: ChartStyle,
 ) -> String {
-    let mut text = plain_line(quote, now);
+    let broken = |text: String| table::sentences(&text, table_style.width);
+    let mut text = broken(plain_line(quote, now));
     if quote.slots.is_empty() {
         text.push_str("There is no slot in that window.\n");
     } else {
         let places = places(quote, most.unwrap_or(usize::MAX));
         text.push('\n');
-        text.push_str(&table(quote, &places, now, table_style));
+        text.push_str(&slots_table(quote, &places, now, table_style));
         let hidden = quote.slots.len() - places.len();
         if hidden > 0 {
             let slots = words::count(hidden as u64, "slot", "slots");
@@ -38,9 +39,9 @@ pub fn text(
         }
         text.push_str(&chart::draw(quote, now, chart_style));
         text.push('\n');
-        text.push_str(&pick_lines(quote, now));
+        text.push_str(&broken(pick_lines(quote, now)));
     }
-    text.push_str(&rule_lines(quote, now));
+    text.push_str(&broken(rule_lines(quote, now)));
     text
 }
 
@@ -103,7 +104,7 @@ fn places(quote: &Quote, most: usize) -> Vec<usize> {
     places
 }
 
-fn table(quote: &Quote, places: &[usize], now: &Zoned, style: TableStyle) -> String {
+fn slots_table(quote: &Quote, places: &[usize], now: &Zoned, style: TableStyle) -> String {
     let rows = slot_rows(quote, places);
     record::list(&slot_columns(), &rows, TimeStyle::in_words(now), style)
 }

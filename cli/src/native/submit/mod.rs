@@ -5,7 +5,7 @@ pub mod options;
 pub mod script;
 
 use crate::job_options::JobOptions;
-use crate::native::arg;
+use crate::native::{arg, last_time};
 use crate::{Context, exit, output, submitter, times};
 use anyhow::{Context as _, anyhow};
 use clap::ArgMatches;
@@ -47,12 +47,16 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     {
         output::complain(context.program(), &note);
     }
+    let (name, asked) = (submission.spec.name.clone(), last_time::Asked::of(&submission.spec));
     let reply = context.ask(Request::Submit(Box::new(submission)))?;
     let Reply::Submitted { job, tasks, note } = reply else {
         return Err(cosy_client::CallError::Unexpected.into());
     };
     if !note.is_empty() && !options.quiet {
         output::complain(context.program(), &note);
+    }
+    if !(options.quiet || options.parsable || options.json) {
+        last_time::say(context.program(), job, &name, asked);
     }
     if options.follow {
         return follow(context, &options, job);

@@ -233,18 +233,33 @@ impl Jobs {
         match (self.line.as_str(), self.all) {
             ("", true) => "no job waits or runs".to_owned(),
             ("", false) => "no job of yours waits or runs: 'u' shows everyone's".to_owned(),
+            (line, _) if self.looks_at_part() => format!(
+                "no job for '{line}' in the first {} lines: name=, user=, queue=, state= and node= look at all",
+                grouped(self.listing.table.rows as u64)
+            ),
             (line, _) => format!("no job here for '{line}': Esc shows the others again"),
         }
     }
 
-    /// How many there are, and which.
+    /// Words are looked for, and not in all jobs that there are.
+    fn looks_at_part(&self) -> bool {
+        self.listing.cut && !self.query().words.is_empty()
+    }
+
+    /// How many there are, and which. Where not all jobs came, what is done to those that did is told
+    /// with that, and first: a narrow line loses its end.
     pub fn summary(&self) -> String {
+        let done = self.done_here();
         let mut parts = Vec::new();
         if self.listing.cut {
             let rows = grouped(self.listing.table.rows as u64);
-            parts.push(match self.listing.in_all {
+            let of = match self.listing.in_all {
                 Some(all) => format!("first {rows} lines of {} jobs", grouped(all)),
                 None => format!("first {rows} lines"),
+            };
+            parts.push(match done.is_empty() {
+                true => of,
+                false => format!("{}: only in the {of}", done.join(", ")),
             });
         }
         parts.push(match self.shown.rows {
@@ -252,13 +267,21 @@ impl Jobs {
             _ => totals::of_jobs(&self.shown),
         });
         parts.push(if self.all { "everyone's" } else { "yours" }.to_owned());
-        if self.sort != Sort::Id {
-            parts.push(format!("by {}", self.sort.word()));
-        }
-        if !self.line.is_empty() {
+        if !self.listing.cut {
+            parts.extend(done);
+        } else if !self.line.is_empty() && !self.looks_at_part() {
             parts.push(format!("/{}", self.line));
         }
         parts.join(" | ")
+    }
+
+    /// What is done here to the lines that came, and not by the controller to all: the order, and words
+    /// that are looked for. Where all came it makes no difference.
+    fn done_here(&self) -> Vec<String> {
+        let sorted = (self.sort != Sort::Id).then(|| format!("by {}", self.sort.word()));
+        let here = !self.listing.cut || self.looks_at_part();
+        let found = (!self.line.is_empty() && here).then(|| format!("/{}", self.line));
+        sorted.into_iter().chain(found).collect()
     }
 }
 
@@ -378,6 +401,22 @@ mod tests {
         let told = jobs.summary();
         let want = "first 5 lines of 104,220 jobs | 13 jobs: 11 waiting, 2 running on 4 cores | everyone's";
         assert_eq!(told, want);
+        jobs.next_sort(HEIGHT);
+        jobs.look_for("job3 queue=main", HEIGHT);
+        let want =
+            "by state, /job3 queue=main: only in the first 5 lines of 104,220 jobs | 1 job: ";
+        assert!(jobs.summary().starts_with(want), "{}", jobs.summary());
+        jobs.look_for("nothing", HEIGHT);
+        assert!(jobs.none().contains("in the first 5 lines: name="), "{}", jobs.none());
+        // The controller looks at all for that.
+        jobs.look_for("queue=main", HEIGHT);
+        let told = jobs.summary();
+        assert!(
+            told.starts_with("by state: only in the first 5 lines of 104,220 jobs | "),
+            "{told}"
+        );
+        assert!(told.ends_with("| /queue=main"), "{told}");
+        jobs.look_for("", HEIGHT);
         jobs.take(sample::listing(12), HEIGHT);
         assert!(jobs.summary().starts_with("20 jobs: 18 waiting"), "{}", jobs.summary());
     }

@@ -1,0 +1,43 @@
+//! What a running job uses: its first node is asked.
+
+use super::node_request::{self, NodeReply};
+use super::start::connect_to_job;
+use crate::Context;
+use cosy_client::RetryPolicy;
+use cosy_model::JobId;
+use cosy_model::step::{JobUse, StepAnswer, StepAsk};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// CPU time and memory that the script and steps of a job have used so far on its first node;
+/// `None` when the node cannot be reached.
+pub fn of(context: &Context, job: JobId) -> Option<JobUse> {
+    match ask_node(context, job, &StepAsk::Usage { job })? {
+        StepAnswer::Usage(used) => Some(used),
+        _ => None,
+    }
+}
+
+/// The same, for who does not wait for it longer than that.
+pub fn within(limit: Duration, job: JobId) -> Option<JobUse> {
+    let (tell, told) = mpsc::channel();
+    // It is left alone when its time is over: the command goes on without.
+    std::thread::spawn(move || {
+        let retry = RetryPolicy {
+            answer_timeout: limit,
+            reconnect_for: Duration::ZERO,
+            ..RetryPolicy::default()
+        };
+        tell.send(of(&Context::new("cosy", Vec::new()).with_retry(retry), job))
+    });
+    told.recv_timeout(limit).ok()?
+}
+
+/// The answer of a job's first node; `None` when it cannot be reached.
+pub fn ask_node(context: &Context, job: JobId, ask: &StepAsk) -> Option<StepAnswer> {
+    let stream = connect_to_job(context, job).ok()?;
+    match node_request::send(stream, ask, None, &mut |_| ()).ok()? {
+        NodeReply::Other(answer) => Some(answer),
+        NodeReply::Step(_) => None,
+    }
+}
