@@ -69,6 +69,7 @@ pub fn fields(queue: &QueueInfo) -> Fields<'_> {
         your_level,
         preempt,
         grace,
+        predictions,
     } = queue;
     let QueueSpec {
         name,
@@ -124,5 +125,7 @@ pub fn fields(queue: &QueueInfo) -> Fields<'_> {
         ("your_level", level(*your_level).into()),
         ("preempt_mode", preempt.map_or("off", |mode| mode.word()).into()),
         ("preempt_grace", (*grace).into()),
+        ("predictions_kept", predictions.kept.into()),
+        ("predictions_missed", predictions.missed.into()),
     ]
 }
