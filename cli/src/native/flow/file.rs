@@ -81,6 +81,19 @@ impl SourceFile {
     }
 }
 
+/// Whose file it is.
+#[derive(Clone, Copy, Debug)]
+pub enum Origin<'a> {
+    /// Of whoever has started this process: scripts are read, and tasks get its environment and limits.
+    Own,
+    /// Sent from elsewhere; its tasks run in `folder`. No file of this machine is read for it, and nothing
+    /// of this process goes into what is made of it.
+    Sent {
+        /// Folder of tasks that name none: a path from `/` on.
+        folder: &'a str,
+    },
+}
+
 /// A workflow that was read from a file.
 pub struct ParsedFlow {
     /// The workflow with all tasks and edges, as it is sent to the controller.
@@ -101,6 +114,18 @@ pub fn is_json(text: &str) -> bool {
 /// # Errors
 /// The first error in the file, with its line.
 pub fn parse(source: &SourceFile, now: &Zoned) -> Result<ParsedFlow, ParseError> {
+    parse_from(source, now, Origin::Own)
+}
+
+/// The same of a file of that origin.
+///
+/// # Errors
+/// The first error in the file, with its line.
+pub fn parse_from(
+    source: &SourceFile,
+    now: &Zoned,
+    origin: Origin<'_>,
+) -> Result<ParsedFlow, ParseError> {
     let text = source.text()?;
     let root = if is_json(text) {
         tree::json::read(text)?
@@ -110,6 +135,7 @@ pub fn parse(source: &SourceFile, now: &Zoned) -> Result<ParsedFlow, ParseError>
     let context = HeaderContext {
         now,
         name: default_name(&source.stem),
+        origin,
     };
     let mut parsed = of_tree(&root, &context, &source.dir)?;
     parsed.source_lines.file.clone_from(&source.name);
@@ -140,7 +166,7 @@ fn of_tree(root: &Node, context: &HeaderContext<'_>, dir: &Path) -> Result<Parse
         deadline: SourceLines::deadline_in(header),
     };
     let header = header::read(header, context)?;
-    let mut reader = TaskReader::new(dir.to_owned(), header.login);
+    let mut reader = TaskReader::new(dir.to_owned(), header.login, context.origin);
     for (option, node) in header.defaults {
         reader.set_default(option, node);
     }

@@ -107,7 +107,8 @@ fn heading(spec: &FlowSpec) -> String {
     )
 }
 
-fn summary(plan: &FlowPlan, now: &Zoned) -> String {
+/// What the plan comes to, in sentences.
+pub fn summary(plan: &FlowPlan, now: &Zoned) -> String {
     let end = end(plan);
     let shortest = plan.shortest_end.since(plan.start);
     let spare = plan.deadline.since(plan.shortest_end);
