@@ -43,6 +43,14 @@ async function part(name, work) {
   console.log(`ok ${name}`);
 }
 
+/** Another page that shows the same, to be looked at only. */
+async function sameIn(dark, page, ready, name) {
+  await dark.goto(page.url());
+  await ready(dark).waitFor();
+  await lookFor(dark, `${name}, dark`);
+  await shot(dark, `${name}-dark`);
+}
+
 async function shot(page, name) {
   if (!pictures) return;
   mkdirSync(pictures, { recursive: true });
@@ -69,10 +77,12 @@ async function main() {
       "echo first; printf '\\033[31m<i>red</i>\\033[0m\\n'; until [ -e go ]; do sleep 0.1; done; echo last").split(" ").at(-1);
   const evil = submit("-t", "30", "-N", "1", "-J", EVIL, "--", "sleep", "600");
   submit("-t", "45", "-N", "2", "-J", "relax", "--", "sleep", "600");
-  for (let n = 1; n <= 6; n++) submit("-t", String(n * 25), "-N", String((n % 3) + 1), "-J", `sweep-${n}`, "--", "sleep", "60");
+  let waits;
+  for (let n = 1; n <= 6; n++) waits = submit("-t", String(n * 25), "-N", String((n % 3) + 1), "-J", `sweep-${n}`, "--", "sleep", "60");
   const held = submit("-t", "10", "--hold", "-J", "later", "--", "true");
   run("cresv", "book", "-N", "2", "-t", "2h", "--at", "now+20h", "--name", "class");
-  const page = await open("light");
+  const page = await open("light"), dark = await open("dark");
+  const origin = new URL(page.url()).origin;
 
   await part("log in, and see how things stand", async () => {
     await page.locator(".figure", { hasText: "Cores in use" }).waitFor();
@@ -115,8 +125,30 @@ async function main() {
     await page.getByRole("heading", { name: /relax/ }).waitFor();
   });
 
+  await part("a job is changed by a form, and what limits it is told", async () => {
+    await page.goto(`${origin}/jobs/${held}`);
+    await page.getByRole("heading", { name: "Shares and limits" }).waitFor();
+    await page.getByRole("button", { name: "Change", exact: true }).click();
+    const form = page.getByRole("dialog"), send = form.getByRole("button", { name: "Change", exact: true });
+    await send.click();
+    await form.getByRole("alert").filter({ hasText: "nothing is other than before" }).waitFor();
+    await form.getByLabel("Time limit").fill("soon");
+    await send.click();
+    await form.getByRole("alert").filter({ hasText: "is no length" }).waitFor();
+    await form.getByLabel("Time limit").fill("20m");
+    await form.getByLabel("Comment").fill("<b>now</b>");
+    await form.getByLabel("Nice").fill("5");
+    await form.getByLabel("Start not before").fill("2036-01-02T08:00");
+    await lookFor(page, "the form for a change");
+    await shot(page, "change-light");
+    await send.click();
+    await page.getByText("<b>now</b>", { exact: true }).waitFor();
+    assert.match(run("cstat", held, "--json"), /"nice": 5/);
+    assert.equal(await page.locator("main b b").count(), 0);
+  });
+
   await part("a job is let go, held, cancelled", async () => {
-    await page.goto(`${new URL(page.url()).origin}/jobs/${held}`);
+    await page.goto(`${origin}/jobs/${held}`);
     await page.getByText("Held: it does not start before").waitFor();
     await page.getByRole("button", { name: "Release" }).click();
     await page.getByRole("button", { name: "Hold" }).click();
@@ -130,7 +162,7 @@ async function main() {
   });
 
   await part("output is followed while it comes", async () => {
-    await page.goto(`${new URL(page.url()).origin}/jobs/${talks}`);
+    await page.goto(`${origin}/jobs/${talks}`);
     const text = page.getByLabel("Output", { exact: true });
     await text.filter({ hasText: "first\n<i>red</i>" }).waitFor();
     run("touch", "go");
@@ -190,6 +222,55 @@ async function main() {
     await page.getByRole("alert").filter({ hasText: "is no length" }).waitFor();
   });
 
+  await part("a job goes into a booking", async () => {
+    await place(page, "Book time");
+    await page.getByRole("row", { name: /class/ }).getByRole("link", { name: "Submit into it" }).click();
+    await page.getByText("Into the booking class").waitFor();
+    const script = page.getByRole("region", { name: "The script" });
+    await script.filter({ hasText: /--reservation=\d+/ }).waitFor();
+    await script.filter({ hasText: "--nodes=2" }).waitFor();
+    await page.getByText(/^Waits for the booking/).waitFor();
+    await page.getByRole("textbox", { name: "Name" }).fill("lesson");
+    await page.getByRole("textbox", { name: "Folder" }).fill(dir);
+    await lookFor(page, "a job into a booking");
+    await shot(page, "into-light");
+    await page.getByRole("button", { name: "Submit" }).click();
+    await page.getByRole("heading", { level: 1, name: "lesson" }).waitFor();
+    await page.getByText("Reservation", { exact: true }).waitFor();
+    await page.goto(`${origin}/submit?reservation=4711`);
+    await page.getByRole("alert").filter({ hasText: "There is no booking 4711" }).waitFor();
+  });
+
+  await part("a workflow is planned out of a file, and booked", async () => {
+    await place(page, "Workflows");
+    await page.getByRole("link", { name: "Plan a workflow" }).click();
+    const file = page.getByLabel("The workflow file"), plan = page.getByRole("button", { name: "Plan it" });
+    const whole = await file.inputValue();
+    await file.fill("[workflow]\nname = 'night'\n[tasks.one]\nrun = 'true'\nestimat = '1m'\n");
+    await plan.click();
+    await page.getByRole("alert").filter({ hasText: "workflow.toml:5: task 'one': there is no key 'estimat': is 'estimate' meant?" }).waitFor();
+    await file.fill(whole.replace('"night"', '"night <i>1</i>"'));
+    await plan.click();
+    await page.getByText(/^Starts at .*deadline/).waitFor();
+    await page.getByRole("group", { name: "4 tasks" }).waitFor();
+    await lookFor(page, "a planned workflow");
+    await shot(page, "flow-plan-light");
+    await page.getByRole("button", { name: "Book it" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Book it" }).click();
+    await page.getByRole("heading", { level: 1, name: "night <i>1</i>" }).waitFor();
+    await page.getByText("Slots", { exact: true }).waitFor();
+    await lookFor(page, "a workflow");
+    await shot(page, "flow-light");
+    await sameIn(dark, page, (one) => one.getByText("Slots", { exact: true }), "flow");
+    // A file that is dropped or chosen.
+    await page.goto(`${origin}/workflows/plan`);
+    await page.getByLabel("Or choose a file").setInputFiles({ name: "chosen.toml", mimeType: "text/plain", buffer: Buffer.from("[tasks.a]\nscript = 'x.sh'\nestimate = '1m'\n") });
+    await plan.click();
+    await page.getByRole("alert").filter({ hasText: "chosen.toml:1: task 'a': 'script' names a file" }).waitFor();
+    await page.getByLabel("Or choose a file").setInputFiles({ name: "large.toml", mimeType: "text/plain", buffer: Buffer.alloc(1100000, "#") });
+    await page.getByRole("alert").filter({ hasText: "large.toml has more than 1024 KiB" }).waitFor();
+  });
+
   await part("nodes are drained and taken into service again", async () => {
     await place(page, "Nodes");
     await page.getByRole("row", { name: /^n3/ }).getByRole("button", { name: "Drain" }).click();
@@ -198,33 +279,43 @@ async function main() {
     await page.getByRole("row", { name: /^n3.*drain/ }).getByText("a <b>fan</b>").waitFor();
     await page.getByRole("row", { name: /^n3/ }).getByRole("button", { name: "Resume" }).click();
     await page.getByRole("row", { name: /^n3/ }).getByRole("button", { name: "Drain" }).waitFor();
+    await page.getByRole("link", { name: "n3", exact: true }).click();
+    await page.getByRole("heading", { name: "Its machine" }).waitFor();
+    await page.getByText("nothing wrong").waitFor();
+    await page.getByRole("region", { name: "Events of the node" }).getByRole("cell", { name: "drained", exact: true }).waitFor();
+    await lookFor(page, "a node");
+    await shot(page, "node-light");
+    await sameIn(dark, page, (one) => one.getByRole("region", { name: "Events of the node" }), "node");
     await place(page, "Administration");
     await page.getByRole("cell", { name: "drained", exact: true }).first().waitFor();
-    await shot(page, "admin-light");
+    await page.getByText("All 3 nodes take jobs.").waitFor();
+    await page.getByRole("region", { name: "Health of nodes" }).getByRole("link", { name: "n3", exact: true }).waitFor();
+    await shot(page, "administration-light");
   });
 
   await part("nobody is kept out, in light and in dark", async () => {
-    const dark = await open("dark");
     for (const [name, heading, ready] of [
       ["Submit", "Submit", "pre"],
       ["Now", "Now", ".figure"], ["Plan", "Plan", "svg .bar"], ["Jobs", "Jobs", "tbody tr"], ["Book time", "Book time", ".cell"],
-      ["Workflows", "Workflows", ".empty"], ["Nodes", "Nodes", "tbody tr"], ["Administration", "Administration", "tbody tr"],
+      ["Workflows", "Workflows", "tbody tr"], ["Nodes", "Nodes", "tbody tr"], ["Administration", "Administration", "tbody tr"],
     ]) {
       for (const [one, colours] of [[page, "light"], [dark, "dark"]]) {
         await place(one, name, heading);
         await one.locator(ready).first().waitFor();
         await lookFor(one, `${name}, ${colours}`);
       }
+      await shot(page, `${name.toLowerCase().replace(/ .*/, "")}-light`);
       await shot(dark, `${name.toLowerCase().replace(/ .*/, "")}-dark`);
     }
-    await page.goto(`${new URL(page.url()).origin}/jobs/${evil}`);
+    await page.goto(`${origin}/jobs/${evil}`);
     await page.getByText("Asked for", { exact: true }).waitFor();
     await lookFor(page, "a job");
-    const waits = run("cstat", "--format", "id", "--no-header", "--state", "waiting").split("\n").at(-1).trim();
-    await page.goto(`${new URL(page.url()).origin}/jobs/${waits}`);
+    await page.goto(`${origin}/jobs/${waits}`);
     await page.getByText(/^Planned to start/).waitFor();
     await lookFor(page, "a job that waits");
+    await page.getByRole("heading", { name: "Shares and limits" }).waitFor();
     await shot(page, "job-light");
+    await sameIn(dark, page, (one) => one.getByRole("heading", { name: "Shares and limits" }), "job");
     await dark.context().close();
   });
 
@@ -271,6 +362,10 @@ try {
 } catch (e) {
   console.log(`not ok ${at}\n${e.stack || e}`);
   for (const fault of faults) console.log(fault);
+  for (const context of browser.contexts()) {
+    const [one] = context.pages();
+    if (one) console.log(`it showed ${one.url()}\n${await one.locator("main").innerText().catch(() => "")}`);
+  }
   code = 1;
 }
 await browser.close();

@@ -11,11 +11,11 @@ const EVENTS = 200;
 const limits = (all) => Object.entries(all || {}).map(([key, value]) => `${key.replaceAll("_", " ")} ${typeof value === "object" ? JSON.stringify(value) : value}`).join(", ");
 
 export function show(main) {
-  const nodes = h("div"), accounts = h("div"), ledger = h("div"), tree = h("div"), qos = h("div"), events = h("div", { role: "log", "aria-label": "Events" });
+  const nodes = h("div"), accounts = h("div"), ledger = h("div"), tree = h("div"), qos = h("div"), events = h("div", { class: "log", role: "log", "aria-label": "Events" });
   const told = h("small", { class: "soft" });
   put(main, h("header", {}, h("h1", {}, "Administration")),
-    h("div", { class: "card" }, h("header", { class: "filters" }, h("h2", {}, "Events"), told), events),
     h("div", { class: "card" }, h("h2", {}, "Health of nodes"), nodes),
+    h("div", { class: "card" }, h("header", { class: "filters" }, h("h2", {}, "Events"), told), events),
     h("div", { class: "two" }, h("div", { class: "card" }, h("h2", {}, "Budgets"), accounts), h("div", { class: "card" }, h("h2", {}, "Ledger"), ledger)),
     h("div", { class: "card" }, h("h2", {}, "Accounts, users and their limits"), tree),
     h("div", { class: "card" }, h("h2", {}, "Qualities of service"), qos));

@@ -68,7 +68,7 @@ export function change(id, job, done) {
     done();
   };
   const dialog = h("dialog", { "aria-labelledby": "change-title", class: "wide", oncancel: end },
-    h("form", { method: "dialog", onsubmit: (e) => { e.preventDefault(); send(); } },
+    h("form", { method: "dialog", onsubmit: (e) => { e.preventDefault(); send(); }, oninput: () => put(wrong) },
       h("h2", { id: "change-title" }, `Change job ${id}`),
       h("p", { class: "soft" }, job.state === "waiting" ? "What stays as it is is not touched." : "It runs: what concerns its nodes stays as it is."),
       h("div", { class: "fields" }, all.map((one) => field(one.title, one.input, one.hint))), wrong,

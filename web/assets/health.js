@@ -3,7 +3,7 @@ import { get } from "./api.js";
 import { h, put, table } from "./dom.js";
 import { away, clock, exact, local, mib, state, tone } from "./words.js";
 
-const TROUBLED = 100, OTHERS = 50;
+const TROUBLED = 50, OTHERS = 10;
 const OFF_MS = 1000;
 
 const told = (time) => time && h("span", { title: exact(time) }, away(time));
@@ -29,9 +29,9 @@ export async function healthOfAll(place, signal) {
   const [out, some] = await Promise.all([get(`/nodes?out=true&rows=${TROUBLED}`, signal), get(`/nodes?rows=${OTHERS}`, signal)]);
   const troubled = new Set(out.nodes.map((n) => n.name));
   const all = [...out.nodes, ...some.nodes.filter((n) => !troubled.has(n.name))];
-  const off = some.nodes.filter((n) => Math.abs(n.clock_ahead_ms || 0) >= OFF_MS).length;
+  const off = all.filter((n) => Math.abs(n.clock_ahead_ms || 0) >= OFF_MS).length;
   put(place, h("p", {}, out.found === 0 ? `All ${some.found} nodes take jobs.` : `${out.found} of ${some.found} nodes take no jobs.`, off > 0 && ` Clocks of ${off} are off by a second or more.`,
-    some.found > all.length && ` ${all.length} are shown.`),
+    some.found > all.length && [` ${all.length} are shown: `, h("a", { href: "/nodes" }, "all nodes")]),
   table([
     { title: "Node", cell: (n) => n.name }, { title: "State", cell: badge }, { title: "Health", cell: health, wrap: true },
     { title: "Why", cell: (n) => n.state !== "unhealthy" && n.reason, cut: true }, { title: "Heard of", cell: (n) => told(n.last_seen) }, { title: "Clock", right: true, cell: (n) => skew(n.clock_ahead_ms) },

@@ -30,6 +30,7 @@ export function limits(place, id) {
     put(place, h("div", { class: "card" }, h("h2", {}, "Shares and limits"), h("p", { class: "soft" }, whose),
       told.standing.length > 0 ? h("ul", { class: "lines" }, told.standing.map((line) => h("li", {}, local(line))))
         : h("p", {}, "Its queue orders by no shares, or nothing of its user's is known."),
+      told.enforced === false && h("p", {}, "Limits of accounts and qualities of service bind nobody here, so nothing is counted for them: the site does not enforce them."),
       table([
         { title: "Limit of", cell: (r) => r.of }, { title: "Limit", cell: (r) => r.limit }, { title: "At most", right: true, cell: (r) => amount(r.most, r.unit) }, { title: "In use", right: true, cell: used },
       ], told.limits, { caption: "Limits", empty: "No limit of a queue, an account or a quality of service is set for it." })));

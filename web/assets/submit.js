@@ -4,6 +4,8 @@ import { field, h, put, tell } from "./dom.js";
 import { go, keep } from "./main.js";
 import { away, clock, local, su, typedLength, typedMemory } from "./words.js";
 
+/** Seconds at the end of a booking that its jobs leave for the next one. */
+const MARGIN = 2;
 const START = "echo \"on $(hostname)\"\n";
 const BUILT_IN = [
   { name: "One program", text: START },
@@ -129,7 +131,7 @@ export function show(main) {
   /** What becomes of a job of that size in the booking. */
   const inside = (r, w) => {
     const left = (r.end_ms - Math.max(r.start_ms, Date.now())) / 1000;
-    const wrong = w.nodes > r.node_count ? `It wants more nodes than the ${r.node_count} of the booking.` : w.seconds > left ? "It may run longer than the booking has left, so it is ended with it." : null;
+    const wrong = w.nodes > r.node_count ? `It wants more nodes than the ${r.node_count} of the booking.` : w.seconds > left - MARGIN ? "Its time limit is more than the booking has left, so it would be refused." : null;
     return [h("p", {}, h("strong", {}, r.start_ms > Date.now() ? `Waits for the booking, which begins ${away(r.start_ms)}, at ${clock(r.start_ms)}.` : "Starts as soon as there is room in the booking.")), wrong && h("p", {}, wrong)];
   };
   const send = async () => {
@@ -183,7 +185,7 @@ export function show(main) {
       booking = r;
       nodes.value = String(r.node_count);
       tasks.value = String(r.node_count);
-      time.value = `${Math.max(1, Math.floor((r.end_ms - Math.max(r.start_ms, Date.now())) / 60000))}m`;
+      time.value = `${Math.max(1, Math.floor(((r.end_ms - Math.max(r.start_ms, Date.now())) / 1000 - MARGIN) / 60))}m`;
       queue.value = r.queue;
       put(into, h("div", { class: "card offer" }, h("p", {}, h("strong", {}, `Into the booking `, h("a", { href: `/book/${r.id}` }, r.name)), `: ${clock(r.start_ms)} to ${clock(r.end_ms)}, ${r.nodes}. `, h("a", { href: "/submit" }, "Without it"))));
       changed();

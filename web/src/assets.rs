@@ -41,6 +41,7 @@ const ASSETS: &[Asset] = assets! {
     "health.js" => "text/javascript; charset=utf-8",
     "book.js" => "text/javascript; charset=utf-8",
     "calendar.js" => "text/javascript; charset=utf-8",
+    "flowplan.js" => "text/javascript; charset=utf-8",
     "flows.js" => "text/javascript; charset=utf-8",
     "nodes.js" => "text/javascript; charset=utf-8",
     "admin.js" => "text/javascript; charset=utf-8",

@@ -82,7 +82,9 @@ impl FlowAsk {
             return Err(Problem::invalid("folder is a path that begins with '/'"));
         }
         let name = self.name.clone().unwrap_or_else(|| "workflow".to_owned());
-        let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
+        let stem = name
+            .rsplit_once('.')
+            .map_or(name.as_str(), |(stem, _)| stem);
         let source = SourceFile {
             stem: stem.to_owned(),
             dir: PathBuf::new(),
@@ -109,9 +111,9 @@ impl FlowAsk {
             }
             (None, Some(slack)) => {
                 let share = amounts::share(slack);
-                Some(FlowDeadline::Slack(share.map_err(|e| {
-                    Problem::invalid(format!("slack: {e}"))
-                })?))
+                Some(FlowDeadline::Slack(
+                    share.map_err(|e| Problem::invalid(format!("slack: {e}")))?,
+                ))
             }
             (None, None) => None,
         };
@@ -264,7 +266,11 @@ mod tests {
         assert_eq!(spec.environment.lossy(), "PATH=/usr/local/bin:/usr/bin:/bin");
         assert!(spec.rlimits.is_empty());
         assert_eq!((spec.umask, spec.name.as_str()), (0o022, "night"));
-        let dirs: Vec<_> = spec.tasks.iter().map(|task| task.spec.workdir.lossy()).collect();
+        let dirs: Vec<_> = spec
+            .tasks
+            .iter()
+            .map(|task| task.spec.workdir.lossy())
+            .collect();
         assert_eq!(dirs, ["/home/ann", "/w"]);
         for task in &spec.tasks {
             let job = &task.spec;
@@ -296,7 +302,9 @@ mod tests {
         };
         assert!(with(|ask| ask.zone = Some("Mars".into())).contains("no time zone 'Mars'"));
         assert!(with(|ask| ask.folder = Some("data".into())).contains("begins with '/'"));
-        assert!(with(|ask| ask.finish_by = Some("someday".into())).contains("finish_by: 'someday'"));
+        assert!(
+            with(|ask| ask.finish_by = Some("someday".into())).contains("finish_by: 'someday'")
+        );
         assert!(with(|ask| ask.slack = Some("much".into())).contains("is no share"));
         assert!(with(|ask| ask.max_price = Some("dear".into())).contains("max_price"));
     }

@@ -35,15 +35,15 @@ pub async fn limits(State(site): SiteState, who: Who, Path(job): Path<String>) -
     let mut rows = Vec::new();
     let queue = queues.iter().find(|queue| queue.spec.name == of.queue);
     rows.extend(queue.into_iter().flat_map(of_queue));
-    for row in associations(&site, &who, &of).await {
-        rows.extend(of_association(&row));
-    }
+    let (associations, enforced) = associations(&site, &who, &of).await;
+    rows.extend(associations.iter().flat_map(of_association));
     for qos in qos_of(&site, &who, &of.qos).await {
         rows.extend(of_qos(&qos));
     }
     Ok(Answer(json!({
         "user": of.user, "account": none_if_empty(&of.account), "qos": none_if_empty(&of.qos),
         "queue": of.queue, "standing": lines(&site, &who, &of).await, "limits": rows,
+        "enforced": enforced,
     })))
 }
 
@@ -107,18 +107,19 @@ async fn lines(site: &Site, who: &Who, of: &Of) -> Vec<String> {
     let Some(PolicyAnswer::Standing(all)) = asked(site, who, query).await else {
         return Vec::new();
     };
-    let here = all.iter().filter(|one| {
-        one.account == of.account && (one.queue.is_empty() || one.queue == of.queue)
-    });
+    let here = all
+        .iter()
+        .filter(|one| one.account == of.account && (one.queue.is_empty() || one.queue == of.queue));
     let lines = here.flat_map(|one| standing::lines(one, site::now()));
     lines.map(|line| line.trim().to_owned()).collect()
 }
 
-/// The user in the account, then the account and those above it.
-async fn associations(site: &Site, who: &Who, of: &Of) -> Vec<AssociationInfo> {
-    let mut all = Vec::new();
+/// The user in the account, then the account and those above it; and whether their limits bind, where
+/// that is told.
+async fn associations(site: &Site, who: &Who, of: &Of) -> (Vec<AssociationInfo>, Option<bool>) {
+    let (mut all, mut enforced) = (Vec::new(), None);
     if of.account.is_empty() {
-        return all;
+        return (all, enforced);
     }
     let query = |account: &str, users: Vec<String>| PolicyQuery::Associations {
         accounts: vec![account.to_owned()],
@@ -129,15 +130,17 @@ async fn associations(site: &Site, who: &Who, of: &Of) -> Vec<AssociationInfo> {
     let mine = query(&of.account, vec![of.user.clone()]);
     if let Some(PolicyAnswer::Associations { rows, .. }) = asked(site, who, mine).await {
         let queue = Some(of.queue.as_str());
-        let fits = |row: &AssociationInfo| row.key.queue.is_none() || row.key.queue.as_deref() == queue;
+        let fits =
+            |row: &AssociationInfo| row.key.queue.is_none() || row.key.queue.as_deref() == queue;
         all.extend(rows.into_iter().filter(fits));
     }
     let mut account = of.account.clone();
     for _ in 0..LEVELS {
         let above = asked(site, who, query(&account, Vec::new())).await;
-        let Some(PolicyAnswer::Associations { rows, .. }) = above else {
+        let Some(PolicyAnswer::Associations { rows, enforce, .. }) = above else {
             break;
         };
+        enforced = Some(enforce.limits);
         let Some(row) = rows.into_iter().find(|row| row.key.user.is_none()) else {
             break;
         };
@@ -147,7 +150,7 @@ async fn associations(site: &Site, who: &Who, of: &Of) -> Vec<AssociationInfo> {
             break;
         }
     }
-    all
+    (all, enforced)
 }
 
 async fn qos_of(site: &Site, who: &Who, name: &str) -> Vec<QosInfo> {
@@ -172,8 +175,12 @@ fn of_queue(queue: &QueueInfo) -> Vec<Json> {
     let spec = &queue.spec;
     let of = format!("queue {}", spec.name);
     let jobs = u64::from(queue.waiting) + u64::from(queue.running);
-    let minutes = |span: cosy_model::Span| u64::try_from(span.secs()).unwrap_or(0) / SECONDS_OF_MINUTE;
-    let time = spec.max_time.filter(|time| !time.is_unlimited()).map(minutes);
+    let minutes =
+        |span: cosy_model::Span| u64::try_from(span.secs()).unwrap_or(0) / SECONDS_OF_MINUTE;
+    let time = spec
+        .max_time
+        .filter(|time| !time.is_unlimited())
+        .map(minutes);
     let all = [
         ("time limit of a job", time, None, "min"),
         ("nodes of a job", spec.max_nodes.map(u64::from), None, ""),

@@ -170,7 +170,10 @@ pub fn queue() -> QueueInfo {
         nodes_up: 1,
         cores: 32,
         cores_used: 4,
-        predictions: PredictionRecord { kept: 87, missed: 13 },
+        predictions: PredictionRecord {
+            kept: 87,
+            missed: 13,
+        },
         ..QueueInfo::default()
     }
 }

@@ -547,7 +547,8 @@ pub(crate) fn jobs_by_component(rooms: &Rooms, now: Time, job: &Job) -> Vec<Job>
 fn prediction_line(rooms: &Rooms, now: Time, job: &Job, starts: &Starts) -> Option<String> {
     let start = starts.get(&job.id())?.start.filter(|start| *start > now)?;
     let predictions = rooms.conversations.predictions();
-    job.is_waiting().then(|| predictions.line(now, &job.submitted().queue, start))?
+    job.is_waiting()
+        .then(|| predictions.line(now, &job.submitted().queue, start))?
 }
 
 /// Sentences about the place of a job whose queue orders by more than dates.
