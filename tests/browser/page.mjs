@@ -54,6 +54,8 @@ async function sameIn(dark, page, ready, name) {
 async function shot(page, name) {
   if (!pictures) return;
   mkdirSync(pictures, { recursive: true });
+  // What is told in the corner goes by itself.
+  await page.waitForFunction(() => !document.querySelector("#told .note"));
   await page.screenshot({ path: `${pictures}/${name}.png` });
 }
 
@@ -73,12 +75,19 @@ async function main() {
   const EVIL = "<img src=x onerror=window.hacked=1>\u202e\"'&";
   // Nobody's name turns around what stands behind it.
   const SHOWN = EVIL.replace("\u202e", "\ufffd");
+  // Starts that were told and came true, so that there is something to tell of them.
+  submit("-t", "3", "-N", "3", "--exclusive", "--", "sleep", "2");
+  submit("-t", "3", "-N", "1", "--exclusive", "-a", "1-30", "--", "true");
+  submit("-t", "60", "-N", "1", "--exclusive", "-a", "1-24", "--", "true");
+  run("cstat");
+  run("scontrol", "update", "PartitionName=main", "MaxTime=3-00:00:00");
+  const until = Date.now() + 120000;
+  while (run("cstat", "--no-header", "--format", "id", "--state", "waiting,starting,running,completing") !== "") assert.ok(Date.now() < until, "they do not end");
   const talks = run("csub", "-t", "5", "-J", "talks", "--output", "talks.out", "--", "sh", "-c",
       "echo first; printf '\\033[31m<i>red</i>\\033[0m\\n'; until [ -e go ]; do sleep 0.1; done; echo last").split(" ").at(-1);
   const evil = submit("-t", "30", "-N", "1", "-J", EVIL, "--", "sleep", "600");
   submit("-t", "45", "-N", "2", "-J", "relax", "--", "sleep", "600");
-  let waits;
-  for (let n = 1; n <= 6; n++) waits = submit("-t", String(n * 25), "-N", String((n % 3) + 1), "-J", `sweep-${n}`, "--", "sleep", "60");
+  const sweep = [1, 2, 3, 4, 5, 6].map((n) => submit("-t", String(n * 25), "-N", String((n % 3) + 1), "-J", `sweep-${n}`, "--", "sleep", "60"));
   const held = submit("-t", "10", "--hold", "-J", "later", "--", "true");
   run("cresv", "book", "-N", "2", "-t", "2h", "--at", "now+20h", "--name", "class");
   const page = await open("light"), dark = await open("dark");
@@ -249,7 +258,7 @@ async function main() {
     await file.fill("[workflow]\nname = 'night'\n[tasks.one]\nrun = 'true'\nestimat = '1m'\n");
     await plan.click();
     await page.getByRole("alert").filter({ hasText: "workflow.toml:5: task 'one': there is no key 'estimat': is 'estimate' meant?" }).waitFor();
-    await file.fill(whole.replace('"night"', '"night <i>1</i>"'));
+    await file.fill(whole);
     await plan.click();
     await page.getByText(/^Starts at .*deadline/).waitFor();
     await page.getByRole("group", { name: "4 tasks" }).waitFor();
@@ -257,7 +266,7 @@ async function main() {
     await shot(page, "flow-plan-light");
     await page.getByRole("button", { name: "Book it" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Book it" }).click();
-    await page.getByRole("heading", { level: 1, name: "night <i>1</i>" }).waitFor();
+    await page.getByRole("heading", { level: 1, name: "night" }).waitFor();
     await page.getByText("Slots", { exact: true }).waitFor();
     await lookFor(page, "a workflow");
     await shot(page, "flow-light");
@@ -310,8 +319,10 @@ async function main() {
     await page.goto(`${origin}/jobs/${evil}`);
     await page.getByText("Asked for", { exact: true }).waitFor();
     await lookFor(page, "a job");
-    await page.goto(`${origin}/jobs/${waits}`);
+    await page.goto(`${origin}/jobs/${sweep[5]}`);
     await page.getByText(/^Planned to start/).waitFor();
+    await page.getByText(/^starts predicted .* ahead in queue main held (\d\d) of the latest \1 times/).waitFor();
+    await page.getByRole("region", { name: "Limits" }).getByRole("row", { name: /queue main.*time limit of a job.*3 d/ }).waitFor();
     await lookFor(page, "a job that waits");
     await page.getByRole("heading", { name: "Shares and limits" }).waitFor();
     await shot(page, "job-light");

@@ -35,7 +35,7 @@ fn submit(cluster: &Cluster, page: &Page, words: &[&str]) -> String {
 
 #[test]
 fn what_limits_a_job_is_told_and_the_job_changed() {
-    let Some(cluster) = cluster("enforce = [\"limits\"]\n") else {
+    let Some(cluster) = cluster("enforce = [\"limits\", \"qos\"]\n") else {
         return;
     };
     let page = Page::start(&cluster, WWW, "");
@@ -86,8 +86,8 @@ fn what_limits_a_job_is_told_and_the_job_changed() {
     for (wrong, word) in [
         (json!({ "qos": "gold" }), "gold"),
         (json!({ "queue": "nowhere" }), "nowhere"),
-        (json!({ "priority": -1 }), "priority"),
-        (json!({ "nice": "very" }), "nice"),
+        (json!({ "priority": -1 }), "-1"),
+        (json!({ "nice": "very" }), "very"),
     ] {
         let refused = change(&own, wrong.clone());
         assert!((400..500).contains(&refused.status), "{wrong}: {refused:?}");

@@ -2,9 +2,10 @@
 import { get } from "./api.js";
 import { h, put, table } from "./dom.js";
 import { keep } from "./main.js";
-import { local } from "./words.js";
+import { local, seconds } from "./words.js";
 
-const amount = (n, unit) => `${n.toLocaleString()}${unit ? ` ${unit}` : ""}`;
+const UNITS = { "amount min": " × 1 min", MiB: " MiB" };
+const amount = (n, unit) => (unit === "min" ? seconds(n * 60) : `${n.toLocaleString()}${UNITS[unit] || ""}`);
 
 /** How much of a limit is in use, as a bar and in words. */
 function used(row) {

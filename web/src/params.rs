@@ -35,20 +35,11 @@ impl<T: DeserializeOwned> FromRequest<Arc<Site>> for Document<T> {
     }
 }
 
-/// The same with a workflow file in it.
-pub struct FlowDocument<T>(pub T);
-
-impl<T: DeserializeOwned> FromRequest<Arc<Site>> for FlowDocument<T> {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, _: &Arc<Site>) -> Result<Self> {
-        // Line breaks and quotes of the file are two bytes each in JSON.
-        let most = 2 * limits::FLOW_FILE_BYTES + limits::SMALL_BODY_BYTES;
-        document(request, most).await.map(Self)
-    }
-}
-
-async fn document<T: DeserializeOwned>(request: Request, most: usize) -> Result<T> {
+/// A body of JSON of at most so many bytes; an empty one is `{}`.
+///
+/// # Errors
+/// It is too long, does not come in time, or does not fit.
+pub async fn document<T: DeserializeOwned>(request: Request, most: usize) -> Result<T> {
     let bytes = body(request, most).await?;
     let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
     serde_json::from_slice(text)

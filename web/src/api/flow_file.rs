@@ -4,12 +4,12 @@
 //! machine is opened for it, and its tasks get nothing of this process.
 
 use super::flows::told;
-use crate::limits::FLOW_FILE_BYTES;
-use crate::params::FlowDocument;
+use crate::limits::{FLOW_FILE_BYTES, SMALL_BODY_BYTES};
+use crate::params::document;
 use crate::problem::{Answer, Problem, Result};
 use crate::site::{Site, SiteState};
 use crate::who::{Changer, Who};
-use axum::extract::State;
+use axum::extract::{Request as Sent, State};
 use cosy_cli::native::flow::file::{self, Origin, ParsedFlow, SourceFile};
 use cosy_cli::native::flow::{amounts, json as flow_json, plan as words};
 use cosy_cli::times::{self, Direction};
@@ -27,6 +27,8 @@ use tokio::sync::Semaphore;
 static READING: Semaphore = Semaphore::const_new(1);
 /// Where tasks run that name no folder, and nobody says.
 const ROOT: &str = "/";
+/// Bytes of what is sent: line breaks and quotes of the file are two each in JSON.
+const BODY_BYTES: usize = 2 * FLOW_FILE_BYTES + SMALL_BODY_BYTES;
 
 /// A workflow as it is sent.
 #[derive(Deserialize)]
@@ -157,11 +159,9 @@ fn with_line(read: &Read, refusal: Refusal) -> Refusal {
 }
 
 /// When each task would run and what it costs. Nothing is kept.
-pub async fn plan(
-    State(site): SiteState,
-    who: Who,
-    FlowDocument(ask): FlowDocument<FlowAsk>,
-) -> Result {
+pub async fn plan(State(site): SiteState, who: Who, sent: Sent) -> Result {
+    let _place = site.flow_files.place(who.uid)?;
+    let ask: FlowAsk = document(sent, BODY_BYTES).await?;
     if ask.hold {
         return Err(Problem::invalid("a plan holds nothing: ask for a workflow"));
     }
@@ -184,11 +184,9 @@ pub async fn plan(
 }
 
 /// Books all slots or none; both steps, unless it is only to be held.
-pub async fn submit(
-    State(site): SiteState,
-    Changer(who): Changer,
-    FlowDocument(ask): FlowDocument<FlowAsk>,
-) -> Result {
+pub async fn submit(State(site): SiteState, Changer(who): Changer, sent: Sent) -> Result {
+    let _place = site.flow_files.place(who.uid)?;
+    let ask: FlowAsk = document(sent, BODY_BYTES).await?;
     let only_hold = ask.hold;
     let read = ask.read().await?;
     let hold = read.flow.spec.deadline.is_some();

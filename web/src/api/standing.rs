@@ -220,7 +220,8 @@ fn of_qos(info: &QosInfo) -> Vec<Json> {
 
 fn limited(of: &str, limit: &LimitKey, most: u64, usage: Option<&AssociationUsage>) -> Json {
     let unit = match limit.kind.measure() {
-        Measure::TresMinutes | Measure::TresRunMinutes | Measure::Wall => "min",
+        Measure::Wall => "min",
+        Measure::TresMinutes | Measure::TresRunMinutes => "amount min",
         _ => "",
     };
     row(of, &limit.to_string(), most, usage.and_then(|usage| used(limit, usage)), unit)
