@@ -7,6 +7,7 @@
 use crate::native::arg::parse_name;
 use crate::native::flow::graph::{self, TaskParents};
 use crate::native::flow::header::{self, HeaderContext};
+use crate::native::flow::origin::Origin;
 use crate::native::flow::source_lines::SourceLines;
 use crate::native::flow::task::TaskReader;
 use crate::native::flow::tree::{self, Fields, Node, ParseError};
@@ -79,19 +80,6 @@ impl SourceFile {
         })?;
         Ok(text.trim_start_matches('\u{feff}'))
     }
-}
-
-/// Whose file it is.
-#[derive(Clone, Copy, Debug)]
-pub enum Origin<'a> {
-    /// Of whoever has started this process: scripts are read, and tasks get its environment and limits.
-    Own,
-    /// Sent from elsewhere; its tasks run in `folder`. No file of this machine is read for it, and nothing
-    /// of this process goes into what is made of it.
-    Sent {
-        /// Folder of tasks that name none: a path from `/` on.
-        folder: &'a str,
-    },
 }
 
 /// A workflow that was read from a file.

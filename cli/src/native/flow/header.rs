@@ -4,7 +4,7 @@
 use crate::job_options::JobOptions;
 use crate::native::arg::parse_name;
 use crate::native::flow::amounts;
-use crate::native::flow::file::Origin;
+use crate::native::flow::origin::Origin;
 use crate::native::flow::tree::{Fields, Node, ParseError, Value};
 use crate::native::submit::options;
 use crate::submitter;

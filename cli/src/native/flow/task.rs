@@ -6,7 +6,7 @@
 
 use crate::job_options::JobOptions;
 use crate::native::flow::amounts;
-use crate::native::flow::file::Origin;
+use crate::native::flow::origin::Origin;
 use crate::native::flow::tree::{Entry, Node, ParseError, Value};
 use crate::native::submit::{self, Target, options, script};
 use crate::shell_words;

@@ -41,7 +41,6 @@ pub fn sheet(queue: &QueueInfo, nodes: &[NodeInfo], common: Option<MiB>) -> Shee
         nodes_up: _,
         cores_used: _,
         your_level: _,
-        // Slurm keeps nothing of the kind.
         predictions: _,
     } = queue;
     let QueueSpec {
