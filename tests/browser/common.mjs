@@ -40,9 +40,19 @@ export async function part(name, work) {
   console.log(`ok ${name}`);
 }
 
+/** Another page that shows the same, to be looked at only. */
+export async function sameIn(dark, page, ready, name) {
+  await dark.goto(page.url());
+  await ready(dark).waitFor();
+  await lookFor(dark, `${name}, dark`);
+  await shot(dark, `${name}-dark`);
+}
+
 export async function shot(page, name) {
   if (!pictures) return;
   mkdirSync(pictures, { recursive: true });
+  // What is told in the corner goes by itself.
+  await page.waitForFunction(() => !document.querySelector("#told .note"));
   await page.screenshot({ path: `${pictures}/${name}.png` });
 }
 
@@ -67,6 +77,10 @@ export async function hold(main) {
   } catch (e) {
     console.log(`not ok ${at}\n${e.stack || e}`);
     for (const fault of faults) console.log(fault);
+    for (const context of browser.contexts()) {
+      const [one] = context.pages();
+      if (one) console.log(`it showed ${one.url()}\n${await one.locator("main").innerText().catch(() => "")}`);
+    }
     code = 1;
   }
   await browser.close();

@@ -3,76 +3,30 @@
 //
 //   cosy dev -N 3 --web -- node page.mjs [FOLDER FOR PICTURES]
 import assert from "node:assert/strict";
-import { execFileSync, spawn } from "node:child_process";
-import { mkdirSync, readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { chromium } from "playwright-core";
-
-const require = createRequire(import.meta.url);
-const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
-const dir = process.env.COSY_DEV_DIR;
-const pictures = process.argv[2];
-const run = (name, ...args) => execFileSync(name, args, { encoding: "utf8", cwd: dir }).trim();
-const submit = (...args) => run("csub", "--output", "/dev/null", ...args).split(" ").at(-1);
-const PATIENCE = 30000;
-
-const browser = await chromium.launch({
-  executablePath: process.env.COSY_BROWSER || "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"],
-});
-const faults = [];
-
-async function open(colorScheme) {
-  const context = await browser.newContext({ viewport: { width: 1360, height: 900 }, colorScheme, locale: "en-GB" });
-  context.setDefaultTimeout(PATIENCE);
-  const page = await context.newPage();
-  page.on("pageerror", (e) => faults.push(`error in the page: ${e.message}`));
-  page.on("console", (m) => {
-    // A status that is no success is written there by the browser itself.
-    if (m.type() === "error" && !m.text().startsWith("Failed to load resource")) faults.push(`console: ${m.text()}`);
-  });
-  await page.goto(run("cosy", "web"));
-  await page.getByRole("heading", { name: "Now" }).waitFor();
-  return page;
-}
-
-let at = "";
-async function part(name, work) {
-  at = name;
-  await work();
-  assert.deepEqual(faults, [], name);
-  console.log(`ok ${name}`);
-}
-
-async function shot(page, name) {
-  if (!pictures) return;
-  mkdirSync(pictures, { recursive: true });
-  await page.screenshot({ path: `${pictures}/${name}.png` });
-}
-
-const place = async (page, name, heading = name) => {
-  await page.getByRole("navigation").getByRole("link", { name, exact: true }).click();
-  await page.getByRole("heading", { name: heading, level: 1 }).waitFor();
-};
-
-async function lookFor(page, where) {
-  await page.evaluate(axe);
-  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-  const grave = found.violations.filter((v) => v.impact === "serious" || v.impact === "critical");
-  assert.deepEqual(grave.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).slice(0, 3).join(" ")}`), [], `${where} keeps people out`);
-}
+import { spawn } from "node:child_process";
+import { dir, hold, lookFor, open, part, place, run, sameIn, shot, submit } from "./common.mjs";
 
 async function main() {
   const EVIL = "<img src=x onerror=window.hacked=1>\u202e\"'&";
   // Nobody's name turns around what stands behind it.
   const SHOWN = EVIL.replace("\u202e", "\ufffd");
+  // Starts that were told and came true, so that there is something to tell of them.
+  submit("-t", "3", "-N", "3", "--exclusive", "--", "sleep", "2");
+  submit("-t", "3", "-N", "1", "--exclusive", "-a", "1-30", "--", "true");
+  submit("-t", "60", "-N", "1", "--exclusive", "-a", "1-24", "--", "true");
+  run("cstat");
+  run("scontrol", "update", "PartitionName=main", "MaxTime=3-00:00:00");
+  const until = Date.now() + 120000;
+  while (run("cstat", "--no-header", "--format", "id", "--state", "waiting,starting,running,completing") !== "") assert.ok(Date.now() < until, "they do not end");
   const talks = run("csub", "-t", "5", "-J", "talks", "--output", "talks.out", "--", "sh", "-c",
       "echo first; printf '\\033[31m<i>red</i>\\033[0m\\n'; until [ -e go ]; do sleep 0.1; done; echo last").split(" ").at(-1);
   const evil = submit("-t", "30", "-N", "1", "-J", EVIL, "--", "sleep", "600");
   submit("-t", "45", "-N", "2", "-J", "relax", "--", "sleep", "600");
-  for (let n = 1; n <= 6; n++) submit("-t", String(n * 25), "-N", String((n % 3) + 1), "-J", `sweep-${n}`, "--", "sleep", "60");
+  const sweep = [1, 2, 3, 4, 5, 6].map((n) => submit("-t", String(n * 25), "-N", String((n % 3) + 1), "-J", `sweep-${n}`, "--", "sleep", "60"));
   const held = submit("-t", "10", "--hold", "-J", "later", "--", "true");
   run("cresv", "book", "-N", "2", "-t", "2h", "--at", "now+20h", "--name", "class");
-  const page = await open("light");
+  const page = await open("light"), dark = await open("dark");
+  const origin = new URL(page.url()).origin;
 
   await part("log in, and see how things stand", async () => {
     await page.locator(".figure", { hasText: "Cores in use" }).waitFor();
@@ -115,8 +69,30 @@ async function main() {
     await page.getByRole("heading", { name: /relax/ }).waitFor();
   });
 
+  await part("a job is changed by a form, and what limits it is told", async () => {
+    await page.goto(`${origin}/jobs/${held}`);
+    await page.getByRole("heading", { name: "Shares and limits" }).waitFor();
+    await page.getByRole("button", { name: "Change", exact: true }).click();
+    const form = page.getByRole("dialog"), send = form.getByRole("button", { name: "Change", exact: true });
+    await send.click();
+    await form.getByRole("alert").filter({ hasText: "nothing is other than before" }).waitFor();
+    await form.getByLabel("Time limit").fill("soon");
+    await send.click();
+    await form.getByRole("alert").filter({ hasText: "is no length" }).waitFor();
+    await form.getByLabel("Time limit").fill("20m");
+    await form.getByLabel("Comment").fill("<b>now</b>");
+    await form.getByLabel("Nice").fill("5");
+    await form.getByLabel("Start not before").fill("2036-01-02T08:00");
+    await lookFor(page, "the form for a change");
+    await shot(page, "change-light");
+    await send.click();
+    await page.getByText("<b>now</b>", { exact: true }).waitFor();
+    assert.match(run("cstat", held, "--json"), /"nice": 5/);
+    assert.equal(await page.locator("main b b").count(), 0);
+  });
+
   await part("a job is let go, held, cancelled", async () => {
-    await page.goto(`${new URL(page.url()).origin}/jobs/${held}`);
+    await page.goto(`${origin}/jobs/${held}`);
     await page.getByText("Held: it does not start before").waitFor();
     await page.getByRole("button", { name: "Release" }).click();
     await page.getByRole("button", { name: "Hold" }).click();
@@ -130,7 +106,7 @@ async function main() {
   });
 
   await part("output is followed while it comes", async () => {
-    await page.goto(`${new URL(page.url()).origin}/jobs/${talks}`);
+    await page.goto(`${origin}/jobs/${talks}`);
     const text = page.getByLabel("Output", { exact: true });
     await text.filter({ hasText: "first\n<i>red</i>" }).waitFor();
     run("touch", "go");
@@ -190,6 +166,55 @@ async function main() {
     await page.getByRole("alert").filter({ hasText: "is no length" }).waitFor();
   });
 
+  await part("a job goes into a booking", async () => {
+    await place(page, "Book time");
+    await page.getByRole("row", { name: /class/ }).getByRole("link", { name: "Submit into it" }).click();
+    await page.getByText("Into the booking class").waitFor();
+    const script = page.getByRole("region", { name: "The script" });
+    await script.filter({ hasText: /--reservation=\d+/ }).waitFor();
+    await script.filter({ hasText: "--nodes=2" }).waitFor();
+    await page.getByText(/^Waits for the booking/).waitFor();
+    await page.getByRole("textbox", { name: "Name" }).fill("lesson");
+    await page.getByRole("textbox", { name: "Folder" }).fill(dir);
+    await lookFor(page, "a job into a booking");
+    await shot(page, "into-light");
+    await page.getByRole("button", { name: "Submit" }).click();
+    await page.getByRole("heading", { level: 1, name: "lesson" }).waitFor();
+    await page.getByText("Reservation", { exact: true }).waitFor();
+    await page.goto(`${origin}/submit?reservation=4711`);
+    await page.getByRole("alert").filter({ hasText: "There is no booking 4711" }).waitFor();
+  });
+
+  await part("a workflow is planned out of a file, and booked", async () => {
+    await place(page, "Workflows");
+    await page.getByRole("link", { name: "Plan a workflow" }).click();
+    const file = page.getByLabel("The workflow file"), plan = page.getByRole("button", { name: "Plan it" });
+    const whole = await file.inputValue();
+    await file.fill("[workflow]\nname = 'night'\n[tasks.one]\nrun = 'true'\nestimat = '1m'\n");
+    await plan.click();
+    await page.getByRole("alert").filter({ hasText: "workflow.toml:5: task 'one': there is no key 'estimat': is 'estimate' meant?" }).waitFor();
+    await file.fill(whole);
+    await plan.click();
+    await page.getByText(/^Starts at .*deadline/).waitFor();
+    await page.getByRole("group", { name: "4 tasks" }).waitFor();
+    await lookFor(page, "a planned workflow");
+    await shot(page, "flow-plan-light");
+    await page.getByRole("button", { name: "Book it" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Book it" }).click();
+    await page.getByRole("heading", { level: 1, name: "night" }).waitFor();
+    await page.getByText("Slots", { exact: true }).waitFor();
+    await lookFor(page, "a workflow");
+    await shot(page, "flow-light");
+    await sameIn(dark, page, (one) => one.getByText("Slots", { exact: true }), "flow");
+    // A file that is dropped or chosen.
+    await page.goto(`${origin}/workflows/plan`);
+    await page.getByLabel("Or choose a file").setInputFiles({ name: "chosen.toml", mimeType: "text/plain", buffer: Buffer.from("[tasks.a]\nscript = 'x.sh'\nestimate = '1m'\n") });
+    await plan.click();
+    await page.getByRole("alert").filter({ hasText: "chosen.toml:1: task 'a': 'script' names a file" }).waitFor();
+    await page.getByLabel("Or choose a file").setInputFiles({ name: "large.toml", mimeType: "text/plain", buffer: Buffer.alloc(1100000, "#") });
+    await page.getByRole("alert").filter({ hasText: "large.toml has more than 1024 KiB" }).waitFor();
+  });
+
   await part("nodes are drained and taken into service again", async () => {
     await place(page, "Nodes");
     await page.getByRole("row", { name: /^n3/ }).getByRole("button", { name: "Drain" }).click();
@@ -198,33 +223,45 @@ async function main() {
     await page.getByRole("row", { name: /^n3.*drain/ }).getByText("a <b>fan</b>").waitFor();
     await page.getByRole("row", { name: /^n3/ }).getByRole("button", { name: "Resume" }).click();
     await page.getByRole("row", { name: /^n3/ }).getByRole("button", { name: "Drain" }).waitFor();
+    await page.getByRole("link", { name: "n3", exact: true }).click();
+    await page.getByRole("heading", { name: "Its machine" }).waitFor();
+    await page.getByText("nothing wrong").waitFor();
+    await page.getByRole("region", { name: "Events of the node" }).getByRole("cell", { name: "drained", exact: true }).waitFor();
+    await lookFor(page, "a node");
+    await shot(page, "node-light");
+    await sameIn(dark, page, (one) => one.getByRole("region", { name: "Events of the node" }), "node");
     await place(page, "Administration");
     await page.getByRole("cell", { name: "drained", exact: true }).first().waitFor();
-    await shot(page, "admin-light");
+    await page.getByText("All 3 nodes take jobs.").waitFor();
+    await page.getByRole("region", { name: "Health of nodes" }).getByRole("link", { name: "n3", exact: true }).waitFor();
+    await shot(page, "administration-light");
   });
 
   await part("nobody is kept out, in light and in dark", async () => {
-    const dark = await open("dark");
     for (const [name, heading, ready] of [
       ["Submit", "Submit", "pre"],
       ["Now", "Now", ".figure"], ["Plan", "Plan", "svg .bar"], ["Jobs", "Jobs", "tbody tr"], ["Book time", "Book time", ".cell"],
-      ["Workflows", "Workflows", ".empty"], ["Nodes", "Nodes", "tbody tr"], ["Administration", "Administration", "tbody tr"],
+      ["Workflows", "Workflows", "tbody tr"], ["Nodes", "Nodes", "tbody tr"], ["Administration", "Administration", "tbody tr"],
     ]) {
       for (const [one, colours] of [[page, "light"], [dark, "dark"]]) {
         await place(one, name, heading);
         await one.locator(ready).first().waitFor();
         await lookFor(one, `${name}, ${colours}`);
       }
+      await shot(page, `${name.toLowerCase().replace(/ .*/, "")}-light`);
       await shot(dark, `${name.toLowerCase().replace(/ .*/, "")}-dark`);
     }
-    await page.goto(`${new URL(page.url()).origin}/jobs/${evil}`);
+    await page.goto(`${origin}/jobs/${evil}`);
     await page.getByText("Asked for", { exact: true }).waitFor();
     await lookFor(page, "a job");
-    const waits = run("cstat", "--format", "id", "--no-header", "--state", "waiting").split("\n").at(-1).trim();
-    await page.goto(`${new URL(page.url()).origin}/jobs/${waits}`);
+    await page.goto(`${origin}/jobs/${sweep[5]}`);
     await page.getByText(/^Planned to start/).waitFor();
+    await page.getByText(/^starts predicted .* ahead in queue main held (\d\d) of the latest \1 times/).waitFor();
+    await page.getByRole("region", { name: "Limits" }).getByRole("row", { name: /queue main.*time limit of a job.*3 d/ }).waitFor();
     await lookFor(page, "a job that waits");
+    await page.getByRole("heading", { name: "Shares and limits" }).waitFor();
     await shot(page, "job-light");
+    await sameIn(dark, page, (one) => one.getByRole("heading", { name: "Shares and limits" }), "job");
     await dark.context().close();
   });
 
@@ -264,14 +301,4 @@ async function main() {
   assert.equal(asked.error.code, "unauthenticated");
 }
 
-let code = 0;
-try {
-  await main();
-  console.log("all parts hold");
-} catch (e) {
-  console.log(`not ok ${at}\n${e.stack || e}`);
-  for (const fault of faults) console.log(fault);
-  code = 1;
-}
-await browser.close();
-process.exit(code);
+await hold(main);

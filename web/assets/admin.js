@@ -1,6 +1,7 @@
 // What administrators look after: accounts and the ledger, limits with where each comes from, events live.
 import { get } from "./api.js";
 import { h, put, table } from "./dom.js";
+import { healthOfAll } from "./health.js";
 import { keep } from "./main.js";
 import { clock, exact, local, seconds, su } from "./words.js";
 
@@ -10,9 +11,10 @@ const EVENTS = 200;
 const limits = (all) => Object.entries(all || {}).map(([key, value]) => `${key.replaceAll("_", " ")} ${typeof value === "object" ? JSON.stringify(value) : value}`).join(", ");
 
 export function show(main) {
-  const accounts = h("div"), ledger = h("div"), tree = h("div"), qos = h("div"), events = h("div", { role: "log", "aria-label": "Events" });
+  const nodes = h("div"), accounts = h("div"), ledger = h("div"), tree = h("div"), qos = h("div"), events = h("div", { class: "log", role: "log", "aria-label": "Events" });
   const told = h("small", { class: "soft" });
   put(main, h("header", {}, h("h1", {}, "Administration")),
+    h("div", { class: "card" }, h("h2", {}, "Health of nodes"), nodes),
     h("div", { class: "card" }, h("header", { class: "filters" }, h("h2", {}, "Events"), told), events),
     h("div", { class: "two" }, h("div", { class: "card" }, h("h2", {}, "Budgets"), accounts), h("div", { class: "card" }, h("h2", {}, "Ledger"), ledger)),
     h("div", { class: "card" }, h("h2", {}, "Accounts, users and their limits"), tree),
@@ -62,8 +64,10 @@ export function show(main) {
       { title: "About", cell: (x) => x.record.description, cut: true },
     ], q.qos || [], { caption: "Qualities of service" }));
   }, 15000);
+  const healthy = keep((signal) => healthOfAll(nodes, signal), 6000);
   return () => {
     lists.stop();
+    healthy.stop();
     source.close();
     clearTimeout(again);
   };

@@ -166,8 +166,7 @@ function page(main) {
       if (done.conflicts.length > 0) tell(`${done.conflicts.length} of the starts were not possible, the first at ${clock(done.conflicts[0].start_ms)}: ${local(done.conflicts[0].message)}`, true);
       if (first?.state === "held") waitFor(done.reservations);
       else {
-        tell(`Booked: ${first.name}, ${clock(first.start_ms)}.`);
-        put(offer);
+        put(offer, done(first, `Booked: ${first.name}, ${clock(first.start_ms)}.`));
       }
     } catch (e) {
       tell(local(e.message), true);
@@ -192,12 +191,15 @@ function page(main) {
         lists.again();
       }
     };
-    const end = async (what, words) => {
+    const end = async (what, words, confirmed = false) => {
       try {
         await what();
         clearInterval(held);
-        tell(words);
-        put(offer);
+        if (confirmed) put(offer, done(one, words));
+        else {
+          tell(words);
+          put(offer);
+        }
       } catch (e) {
         tell(local(e.message), true);
       }
@@ -209,12 +211,17 @@ function page(main) {
       h("p", {}, `${clock(one.start_ms)} to ${clock(one.end_ms)} on ${one.nodes}, ${su(one.price)}${all.length > 1 ? `; ${all.length} times` : ""}.`),
       h("p", {}, "Nobody else gets it for ", left, ". Confirm it, or it is given back by itself."),
       h("div", { class: "buttons" },
-        h("button", { type: "button", class: "main", onclick: () => end(() => Promise.all(all.map((r) => post(`/reservations/${r.id}/confirm`))), `Confirmed. Jobs enter with: csub --reservation ${one.id}`) }, "Confirm"),
+        h("button", { type: "button", class: "main", onclick: () => end(() => Promise.all(all.map((r) => post(`/reservations/${r.id}/confirm`))), `Confirmed: ${one.name}, ${clock(one.start_ms)}.`, true) }, "Confirm"),
         h("button", { type: "button", onclick: () => end(() => Promise.all(all.map((r) => del(`/reservations/${r.id}`))), "Given back.") }, "Give it back"))));
     tick();
     held = setInterval(tick, 1000);
     offer.querySelector("button").focus();
   }
+
+  /** What can be done with a booking that was just made. */
+  const done = (one, words) => h("div", { class: "card offer" }, h("p", { role: "status" }, h("strong", {}, words)),
+    h("p", {}, "Jobs enter with ", h("code", {}, `csub --reservation ${one.id}`), " or from here:"),
+    h("p", {}, h("a", { class: "button", href: `/submit?reservation=${one.id}` }, "Submit a job into it"), " ", h("a", { href: `/book/${one.id}` }, "See it")));
 
   const turn = (days) => () => {
     week.turn(days);
@@ -285,6 +292,7 @@ function bookings(all, changed, confirmHeld) {
     { title: "How long", cell: (r) => span(r.end_ms - r.start_ms) }, { title: "Nodes", cell: (r) => r.nodes, cut: true },
     { title: "Price", right: true, cell: (r) => su(r.price) },
     { title: "", cell: (r) => FREE.has(r.state) && !session.me.read_only && h("div", { class: "buttons" },
+      r.usable && r.state !== "held" && h("a", { class: "button", href: `/submit?reservation=${r.id}` }, "Submit into it"),
       r.state === "held" && h("button", { type: "button", onclick: () => confirmHeld([r]) }, "Confirm ..."),
       h("button", { type: "button", class: "danger", onclick: async () => {
         const free = r.free_until_ms && r.free_until_ms > r.now_ms;
@@ -324,7 +332,9 @@ function one(main, id) {
     ].filter(([, value]) => value !== null && value !== undefined && value !== "");
     put(body, h("header", {}, h("h1", {}, `${r.name} `, h("span", { class: `badge ${tone(r.state)}` }, state(r.state)))),
       h("div", { class: "card" }, h("dl", { class: "facts" }, facts.map(([title, value]) => [h("dt", {}, title), h("dd", {}, value)]))),
-      r.usable && FREE.has(r.state) && h("div", { class: "card" }, h("h2", {}, "Jobs into it"), h("pre", { tabindex: "0" }, `csub --reservation ${r.id} script.sh\nsbatch --reservation=${r.name} script.sh\nsrun --reservation=${r.name} --pty bash`)),
+      r.usable && FREE.has(r.state) && h("div", { class: "card" }, h("header", { class: "filters" }, h("h2", {}, "Jobs into it"), !session.me.read_only && r.state !== "held" && h("a", { class: "button", href: `/submit?reservation=${r.id}` }, "Submit a job into it")),
+        r.state === "held" && h("p", {}, "It is only held: confirm it first."),
+        h("pre", { tabindex: "0" }, `csub --reservation ${r.id} script.sh\nsbatch --reservation=${r.id} script.sh\nsrun --reservation=${r.id} --pty bash`)),
       h("p", {}, h("a", { href: "/book" }, "All my bookings")));
   }, 5000);
   return asked.stop;

@@ -2,16 +2,18 @@
 import { del, get, post, session } from "./api.js";
 import { attempt, confirm, figure, h, put, s, table } from "./dom.js";
 import { axis } from "./draw.js";
+import { planner } from "./flowplan.js";
 import { keep } from "./main.js";
 import { away, clock, count, cut, local, seconds, state, su, tone } from "./words.js";
 
 export function show(main, [id]) {
+  if (id === "plan") return planner(main, (tasks, deadline) => [h("div", { class: "card" }, h("h2", {}, "Tasks"), graph(tasks)), slots({ tasks, deadline_ms: deadline })]);
   return id ? one(main, id) : all(main);
 }
 
 function all(main) {
   const list = h("div", { class: "card" });
-  put(main, h("header", {}, h("h1", {}, "Workflows")), list);
+  put(main, h("header", {}, h("h1", {}, "Workflows"), h("a", { class: "button", href: "/workflows/plan" }, "Plan a workflow")), list);
   return keep(async (signal) => {
     const { workflows } = await get("/workflows?ended=true", signal);
     put(list, table([
@@ -20,7 +22,7 @@ function all(main) {
       { title: "Done", right: true, cell: (f) => `${f.done_count} of ${f.task_count}` },
       { title: "Deadline", cell: (f) => (f.deadline_ms ? `${clock(f.deadline_ms)} (${away(f.deadline_ms)})` : "none") },
       { title: "Price", right: true, cell: (f) => su(f.price) },
-    ], workflows.reverse(), { to: (f) => `/workflows/${f.id}`, caption: "Workflows", empty: "There are no workflows. 'cosy flow plan FILE' plans one against a deadline." }));
+    ], workflows.reverse(), { to: (f) => `/workflows/${f.id}`, caption: "Workflows", empty: "There are no workflows. Plan one against a deadline here, or with 'cosy flow plan FILE'." }));
   }, 6000).stop;
 }
 
@@ -66,7 +68,7 @@ function graph(tasks) {
       s("text", { x: at.x + 8, y: at.y + 16, class: "strong" }, cut(task.name, 17)),
       s("text", { x: at.x + 8, y: at.y + 31 }, cut(`${state(task.state)}${task.slot_start_ms ? ` ${clock(task.slot_start_ms)}` : ""}`, 20)),
     ];
-    return task.job ? s("a", { href: `/jobs/${task.job}`, "aria-label": `${task.name}, ${state(task.state)}` }, box) : box;
+    return task.job ? s("a", { href: `/jobs/${task.job}` }, box) : box;
   });
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Graph of the tasks" },
     s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `${count(tasks.length, "task")}` }, edges, boxes));

@@ -2,9 +2,11 @@
 import { del, get, patch, post, query, session } from "./api.js";
 import { attempt, confirm, h, plain, put, s, table, tell } from "./dom.js";
 import { axis } from "./draw.js";
+import { change } from "./change.js";
 import { badge } from "./jobs.js";
+import { limits } from "./limits.js";
 import { keep } from "./main.js";
-import { away, bytes, clock, count, exact, length, local, mib, ms, seconds, state } from "./words.js";
+import { away, bytes, clock, count, exact, local, mib, ms, seconds, state } from "./words.js";
 
 const LIVE = new Set(["waiting", "starting", "running", "suspended", "completing"]);
 
@@ -83,8 +85,8 @@ function facts(pairs) {
 
 export function show(main, [id]) {
   let drawn = null, ended = false;
-  const body = h("div"), output = h("div"), script = h("div");
-  put(main, body, output, script);
+  const body = h("div"), standing = h("div"), output = h("div"), script = h("div");
+  put(main, body, standing, output, script);
 
   const act = async (what, done) => {
     await attempt(what, done);
@@ -93,14 +95,6 @@ export function show(main, [id]) {
   const cancel = async (job) => {
     const words = job.state === "running" ? "What it has not written is lost." : "It leaves the queue.";
     if (await confirm(`Cancel job ${id}?`, words, { yes: "Cancel the job" })) act(() => del(`/jobs/${id}`), `Job ${id} is cancelled.`);
-  };
-  const limit = async (job) => {
-    const typed = await confirm(`Time limit of job ${id}`, "As 90m, 2h30m, 1-12:00:00 or minutes. Of a running job it can only become shorter, unless you are an administrator.",
-      { yes: "Change", ask: { label: "Time limit", value: job.time_limit ? seconds(job.time_limit).replaceAll(" ", "") : "", required: true } });
-    if (typed === null) return;
-    const wanted = length(typed);
-    if (!wanted) return tell(`'${typed}' is no length: 90m, 2h30m, 1d`, true);
-    act(() => patch(`/jobs/${id}`, { time_limit: wanted }), `The limit is ${seconds(wanted)} now.`);
   };
   const buttons = (job) => {
     if (session.me.read_only || (job.user !== session.me.user && !session.me.administrator)) return null;
@@ -112,7 +106,7 @@ export function show(main, [id]) {
         if (await confirm(`Run job ${id} again from the beginning?`, "It is ended now and goes back into the queue.", { yes: "Requeue" })) act(() => post(`/jobs/${id}/requeue`), `Job ${id} waits again.`);
       }),
       job.state === "running" && job.user === session.me.user && h("a", { class: "button", href: `/interactive/${job.id}` }, "Shell and programs"),
-      LIVE.has(job.state) && button("Time limit", () => limit(job)),
+      LIVE.has(job.state) && button("Change", () => change(id, job, () => asked.again())),
       LIVE.has(job.state) && button("Cancel", () => cancel(job), "danger"));
   };
 
@@ -180,9 +174,11 @@ export function show(main, [id]) {
     }
   } }, "Show the script");
   put(script, open);
+  const held = limits(standing, id);
   return () => {
     asked.stop();
     followed.stop();
+    held.stop();
   };
 }
 

@@ -1,8 +1,9 @@
 // Nodes: what they have, what is in use, which take no jobs and why; drained and resumed by administrators.
 import { get, post, query, session } from "./api.js";
 import { attempt, confirm, field, h, put, table, turns } from "./dom.js";
+import { log, machine } from "./health.js";
 import { keep } from "./main.js";
-import { away, count, exact, mib, state, tone } from "./words.js";
+import { away, count, mib, state, tone } from "./words.js";
 
 const ROWS = 100;
 const STATES = ["", "idle", "mixed", "busy", "draining", "drained", "down", "lost", "unhealthy", "unknown"];
@@ -63,8 +64,8 @@ function all(main) {
 }
 
 function one(main, name) {
-  const body = h("div");
-  put(main, body);
+  const body = h("div"), happened = h("div");
+  put(main, body, happened);
   const asked = keep(async (signal) => {
     let n;
     try {
@@ -78,12 +79,19 @@ function one(main, name) {
       ["Why", n.reason && `${n.reason}${n.reason_by ? ` (${n.reason_by}${n.reason_since ? `, ${away(n.reason_since)}` : ""})` : ""}`],
       ["Jobs", n.jobs], ["Cores", share(n.used.cores, n.has.cores)], ["Memory", `${mib(n.used.memory_mib)} of ${mib(n.has.memory_mib)}`],
       ["GPUs", n.has.gpus ? share(n.used.gpus, n.has.gpus) : null], ["Disk", n.has.disk_mib ? `${mib(n.used.disk_mib)} of ${mib(n.has.disk_mib)}` : null],
-      ["Queues", n.queues.join(", ")], ["Features", n.features.join(", ")], ["Heard of", n.last_seen && h("span", { title: exact(n.last_seen) }, away(n.last_seen))],
-      ["Its clock is ahead by", n.clock_ahead_ms && `${n.clock_ahead_ms} ms`], ["Release of its daemon", n.version],
-    ].filter(([, value]) => value !== null && value !== undefined && value !== "");
+      ["Queues", n.queues.join(", ")], ["Features", n.features.join(", ")],
+    ];
+    const list = (pairs) => h("dl", { class: "facts" }, pairs.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([title, value]) => [h("dt", {}, title), h("dd", {}, value)]));
     put(body, h("header", {}, h("h1", {}, `${n.name} `, h("span", { class: `badge ${tone(n.state)}` }, state(n.state))), steer(n, () => asked.again())),
-      h("div", { class: "card" }, h("dl", { class: "facts" }, facts.map(([title, value]) => [h("dt", {}, title), h("dd", {}, value)]))),
+      h("div", { class: "two" }, h("div", { class: "card" }, h("h2", {}, "In use"), list(facts)), h("div", { class: "card" }, h("h2", {}, "Its machine"), list(machine(n)))),
       h("p", {}, h("a", { href: `/plan?nodes=${encodeURIComponent(n.name)}` }, "Its plan"), ", ", h("a", { href: "/nodes" }, "all nodes")));
   }, 4000);
-  return asked.stop;
+  const logged = session.me.administrator ? keep((signal) => log(happened, name, signal).catch((e) => {
+    if (e.status === 0 || e.status === 503) throw e;
+    put(happened, h("p", { class: "soft" }, e.message));
+  }), 15000) : null;
+  return () => {
+    asked.stop();
+    logged?.stop();
+  };
 }

@@ -8,9 +8,12 @@ import { count, mib, seconds, state, tone } from "./words.js";
 const SPANS = { hour: "Hour", day: "Day", week: "Week" };
 
 /** A figure beside all that there is of it. */
-const part = (title, value, of, more) =>
-  figure(title, [value.text, of && h("small", { class: "soft" }, ` of ${of.text}`)], of ? Math.min(100, (value.n / of.n) * 100) : null, more, true);
+const part = (title, value, of, more, warns = true) =>
+  figure(title, [value.text, of && h("small", { class: "soft" }, ` of ${of.text}`)], of ? Math.min(100, (value.n / of.n) * 100) : null, more, warns);
 
+/** Fewer predictions say nothing. */
+const FEWEST = 10;
+const told = (kept, missed) => (kept + missed < FEWEST ? "" : `${kept.toLocaleString()} of ${(kept + missed).toLocaleString()}`);
 const number = (n) => ({ n, text: Number(n).toLocaleString() });
 const memory = (n) => ({ n, text: mib(n) });
 
@@ -29,7 +32,7 @@ function figures(now) {
     part("Running", number(l.running), null, own || "none of mine"),
     part("Waiting", number(l.waiting), null, waits ? `${waits} of mine` : "none of mine"),
     part("Promised starts kept", number(p.kept), begun ? number(begun) : null,
-      p.missed ? `${p.missed} missed` : `${count(p.ahead, "booking")} ahead`),
+      p.missed ? `${p.missed} missed` : `${count(p.ahead, "booking")} ahead`, false),
   ];
 }
 
@@ -77,6 +80,7 @@ export function show(main) {
       { title: "Cores in use", right: true, cell: (q) => `${q.cores_used.toLocaleString()} of ${q.cores.toLocaleString()}` },
       { title: "Nodes", right: true, cell: (q) => `${q.nodes_up} of ${q.node_count}` },
       { title: "Longest job", right: true, cell: (q) => (q.max_time === null ? "" : seconds(q.max_time)) },
+      { title: "Predicted starts kept", right: true, cell: (q) => told(q.predictions_kept, q.predictions_missed) },
       { title: "You", cell: (q) => state(q.your_level) },
     ], all, { to: (q) => `/jobs?queues=${encodeURIComponent(q.name)}&all=1`, caption: "Queues" }));
   }, 8000);

@@ -126,7 +126,7 @@ export function show(main) {
       const roomy = boxes.find(({ high }) => high >= 12);
       const text = bar.name || bar.label.replace(/^r/, "Reservation ");
       if (roomy && text && right - left > 7.2 * text.length + 10) {
-        const kind = bar.own && bar.kind === "running" ? "in own" : "in";
+        const kind = bar.own && bar.kind === "running" ? "in own" : bar.kind === "reserved" ? "in reserved" : "in";
         shape.push(s("text", { x: left + 5, y: roomy.y + roomy.high / 2 + 4, class: kind }, text));
       }
       return to ? s("a", { href: to, tabindex: bars.length < 400 ? "0" : "-1", "aria-label": words(bar).replaceAll("\n", ", ") }, shape) : shape;

@@ -4,6 +4,8 @@ import { field, h, put, tell } from "./dom.js";
 import { go, keep } from "./main.js";
 import { away, clock, local, su, typedLength, typedMemory } from "./words.js";
 
+/** Seconds at the end of a booking that its jobs leave for the next one. */
+const MARGIN = 2;
 const START = "echo \"on $(hostname)\"\n";
 const BUILT_IN = [
   { name: "One program", text: START },
@@ -20,6 +22,10 @@ function slurmTime(seconds) {
 }
 
 export function show(main) {
+  // A booking that the job goes into, once it is known.
+  const wantedBooking = new URLSearchParams(location.search).get("reservation");
+  let booking = null;
+  const into = h("div");
   const input = (value, more = {}) => h("input", { value, ...more });
   const name = input("job", { maxlength: 200, required: true });
   const queue = h("select", {});
@@ -61,6 +67,7 @@ export function show(main) {
     w.gpus && `#SBATCH --gpus-per-node=${w.gpus}`,
     `#SBATCH --time=${slurmTime(w.seconds)}`,
     account.value ? `#SBATCH --account=${quoted(account.value)}` : null,
+    booking && `#SBATCH --reservation=${booking.id}`,
     `#SBATCH --output=${quoted(output.value)}`,
     "", commands.value,
   ].filter((line) => line || line === "").join("\n");
@@ -70,7 +77,7 @@ export function show(main) {
   const fields = (w) => ({
     name: name.value, nodes: String(w.nodes), tasks: w.tasks, cpus_per_task: w.cores,
     time_limit: number(Math.ceil(w.seconds / 60)), standard_output: output.value, current_working_directory: folder.value,
-    ...(queue.value && { partition: queue.value }), ...(account.value && { account: account.value }),
+    ...(booking && { reservation: String(booking.id) }), ...(queue.value && { partition: queue.value }), ...(account.value && { account: account.value }),
     ...(w.mib && { memory_per_node: number(w.mib) }), ...(w.gpus && { tres_per_node: `gres/gpu:${w.gpus}` }),
   });
 
@@ -91,6 +98,12 @@ export function show(main) {
       w = wanted();
     } catch {
       known = mine;
+      return;
+    }
+    if (wantedBooking) {
+      // When it starts is the booking's affair.
+      known = mine;
+      if (booking) put(outlook, inside(booking, w));
       return;
     }
     const ask = { length: w.seconds, nodes: w.nodes, tasks: w.tasks, cores_per_task: w.cores, gpus_per_node: w.gpus, most: 40 };
@@ -115,8 +128,18 @@ export function show(main) {
     look.again();
   };
 
+  /** What becomes of a job of that size in the booking. */
+  const inside = (r, w) => {
+    const left = (r.end_ms - Math.max(r.start_ms, Date.now())) / 1000;
+    const wrong = w.nodes > r.node_count ? `It wants more nodes than the ${r.node_count} of the booking.` : w.seconds > left - MARGIN ? "Its time limit is more than the booking has left, so it would be refused." : null;
+    return [h("p", {}, h("strong", {}, r.start_ms > Date.now() ? `Waits for the booking, which begins ${away(r.start_ms)}, at ${clock(r.start_ms)}.` : "Starts as soon as there is room in the booking.")), wrong && h("p", {}, wrong)];
+  };
   const send = async () => {
     let w;
+    if (wantedBooking && !booking) {
+      put(wrong, "the booking is not there: see above");
+      return;
+    }
     try {
       w = wanted();
     } catch (e) {
@@ -141,7 +164,7 @@ export function show(main) {
   });
   const fill = () => put(templates, all.map((one, at) => h("option", { value: at }, one.name)));
   put(main,
-    h("header", {}, h("h1", {}, "Submit")),
+    h("header", {}, h("h1", {}, "Submit")), into,
     h("form", { class: "two", onsubmit: (e) => { e.preventDefault(); send(); }, onchange: changed, oninput: write },
       h("div", { class: "card" }, h("h2", {}, "What shall run?"),
         field("Begin with", templates),
@@ -153,9 +176,21 @@ export function show(main) {
   fill();
   write();
   get("/queues").then(({ queues }) => {
-    put(queue, queues.map((q) => h("option", { value: q.name, selected: q.default }, q.name)));
+    put(queue, queues.map((q) => h("option", { value: q.name, selected: booking ? q.name === booking.queue : q.default }, q.name)));
     changed();
   }).catch(() => {});
+  if (wantedBooking) {
+    get(`/reservations/${encodeURIComponent(wantedBooking)}`).then((r) => {
+      if (!r.usable || !["confirmed", "active"].includes(r.state)) throw new Error(`booking ${r.name} takes no jobs of yours: it is ${r.state}`);
+      booking = r;
+      nodes.value = String(r.node_count);
+      tasks.value = String(r.node_count);
+      time.value = `${Math.max(1, Math.floor(((r.end_ms - Math.max(r.start_ms, Date.now())) / 1000 - MARGIN) / 60))}m`;
+      queue.value = r.queue;
+      put(into, h("div", { class: "card offer" }, h("p", {}, h("strong", {}, `Into the booking `, h("a", { href: `/book/${r.id}` }, r.name)), `: ${clock(r.start_ms)} to ${clock(r.end_ms)}, ${r.nodes}. `, h("a", { href: "/submit" }, "Without it"))));
+      changed();
+    }).catch((e) => put(into, h("div", { class: "card offer no" }, h("p", { role: "alert" }, `There is no booking ${wantedBooking} for this: ${local(e.message)}. `, h("a", { href: "/submit" }, "Submit without it")))));
+  }
   get("/accounts").then(({ accounts }) => put(account, h("option", { value: "" }, "the usual one"), accounts.map((a) => h("option", { value: a.name }, a.name)))).catch(() => {});
   get("/templates").then((told) => {
     all = [...told.templates, ...BUILT_IN];

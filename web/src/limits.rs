@@ -6,6 +6,10 @@ use std::time::Duration;
 pub const BODY_BYTES: usize = 4 << 20;
 /// Bytes of all other bodies.
 pub const SMALL_BODY_BYTES: usize = 64 << 10;
+/// Bytes of a workflow file that is sent.
+pub const FLOW_FILE_BYTES: usize = 1 << 20;
+/// Workflow files of one user that are read at once.
+pub const FLOW_FILES_OF_USER: usize = 2;
 /// Bytes of a request's line and headers.
 pub const HEADER_BYTES: usize = 32 << 10;
 /// Time in which a request's headers have to be there.

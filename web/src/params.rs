@@ -31,13 +31,19 @@ impl<T: DeserializeOwned> FromRequest<Arc<Site>> for Document<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &Arc<Site>) -> Result<Self> {
-        let bytes = body(request, limits::SMALL_BODY_BYTES).await?;
-        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-        match serde_json::from_slice(text) {
-            Ok(document) => Ok(Self(document)),
-            Err(e) => Err(Problem::invalid(format!("the body does not fit: {e}"))),
-        }
+        document(request, limits::SMALL_BODY_BYTES).await.map(Self)
     }
+}
+
+/// A body of JSON of at most so many bytes; an empty one is `{}`.
+///
+/// # Errors
+/// It is too long, does not come in time, or does not fit.
+pub async fn document<T: DeserializeOwned>(request: Request, most: usize) -> Result<T> {
+    let bytes = body(request, most).await?;
+    let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+    serde_json::from_slice(text)
+        .map_err(|e| Problem::invalid(format!("the body does not fit: {e}")))
 }
 
 /// The bytes of a body of JSON.

@@ -8,7 +8,7 @@ use crate::interactive::names::AppAddress;
 use crate::interactive::nodes::Ways;
 use crate::interactive::opened::OpenedApps;
 use crate::interactive::shells::Shells;
-use crate::limits::STREAMS_OF_USER;
+use crate::limits::{FLOW_FILES_OF_USER, STREAMS_OF_USER};
 use crate::links::Links;
 use crate::problem::{Problem, Result};
 use crate::rates::Rates;
@@ -41,7 +41,7 @@ pub struct Site {
     /// Scripts of the site that the form for jobs can begin with.
     pub templates: Vec<Template>,
     /// Streams that are open.
-    pub streams: Streams,
+    pub streams: Places,
     /// Ways to jobs that were found lately.
     pub ways: Ways,
     /// Shells in jobs.
@@ -52,6 +52,8 @@ pub struct Site {
     pub apps: OpenedApps,
     /// Requests to such programs that are under way.
     pub app_turns: AppTurns,
+    /// Workflow files that are being read.
+    pub flow_files: Places,
     /// The user of the server in front, if it connects over the socket.
     pub proxy_user: Option<Uid>,
     /// Name of the cookie that keeps somebody logged in.
@@ -92,7 +94,6 @@ impl Site {
             rates: Rates::default(),
             shared: Shared::default(),
             samples: Samples::open(&config.state_dir.join("samples")),
-            streams: Streams::default(),
             ways: Ways::default(),
             shells: Shells::default(),
             app_address: match &config.apps {
@@ -102,6 +103,8 @@ impl Site {
             },
             apps: OpenedApps::default(),
             app_turns: AppTurns::default(),
+            streams: Places::new(STREAMS_OF_USER, "streams"),
+            flow_files: Places::new(FLOW_FILES_OF_USER, "workflow files"),
             templates: match &config.templates {
                 Some(folder) => templates::read(folder)?,
                 None => Vec::new(),
@@ -122,26 +125,36 @@ impl Site {
     }
 }
 
-/// Streams that are open, by user.
-#[derive(Default)]
-pub struct Streams(Arc<Mutex<HashMap<Uid, usize>>>);
+/// What each user may have so many of at once.
+pub struct Places {
+    users: Arc<Mutex<HashMap<Uid, usize>>>,
+    most: usize,
+    what: &'static str,
+}
 
-/// Given back when the stream ends.
+/// Given back when it is over.
 pub struct Place(Uid, Arc<Mutex<HashMap<Uid, usize>>>);
 
-impl Streams {
+impl Places {
+    /// So many of each user.
+    pub fn new(most: usize, what: &'static str) -> Self {
+        let users = Arc::default();
+        Self { users, most, what }
+    }
+
     /// A place for one more.
     ///
     /// # Errors
     /// The user has enough of them.
     pub fn place(&self, user: Uid) -> Result<Place> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         let count = all.entry(user).or_insert(0);
-        if *count >= STREAMS_OF_USER {
-            return Err(Problem::busy(format!("{STREAMS_OF_USER} streams at once are enough")));
+        if *count >= self.most {
+            let (most, what) = (self.most, self.what);
+            return Err(Problem::busy(format!("{most} {what} at once are enough")));
         }
         *count += 1;
-        Ok(Place(user, self.0.clone()))
+        Ok(Place(user, self.users.clone()))
     }
 }
 

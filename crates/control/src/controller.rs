@@ -10,6 +10,7 @@ use crate::conversations::explained::planned;
 use crate::conversations::interactive::procedures::answer_allocations;
 use crate::conversations::listing::procedures::list_next;
 use crate::conversations::mail::procedures::mail_shares;
+use crate::conversations::predictions::procedures::overdue_starts;
 use crate::conversations::requests::procedures::check_users;
 use crate::event::{Batch, Event};
 use crate::jobs::Jobs;
@@ -330,6 +331,7 @@ impl Controller {
         part_queues(&mut self.rooms, &mut self.turn);
         check_reservations(&mut self.rooms, &mut self.turn);
         check_overruns(&mut self.rooms, &mut self.turn);
+        overdue_starts(&mut self.rooms, &self.turn);
         self.save_starts();
         self.forget_old(now);
     }

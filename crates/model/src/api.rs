@@ -19,7 +19,7 @@ pub use change::{JobChange, NodeAction, Submission};
 pub use filter::{Cursor, JobFilter, JobRef};
 pub use info::{
     Archived, BudgetRow, ControllerRole, ControllerRow, EndedJob, HistoryEvent, MeterRow, NodeInfo,
-    QueueInfo, StepCursor, StepRow, TURN_BOUNDS_MS, WHOLE_TURN,
+    PredictedWait, PredictionRecord, QueueInfo, StepCursor, StepRow, TURN_BOUNDS_MS, WHOLE_TURN,
 };
 pub use reply::{Reply, RulesTried};
 pub use request::Request;

@@ -3,7 +3,7 @@
 use crate::column::{Column, Fields};
 use crate::value::{FieldValue, Tone};
 use cosy_model::api::QueueInfo;
-use cosy_model::{AccessLevel, MiB, QueueSpec, QueueState, Span};
+use cosy_model::{AccessLevel, MiB, QueueAdmits, QueueSpec, QueueState, Span};
 
 type Listed = Column<QueueInfo>;
 
@@ -69,6 +69,7 @@ pub fn fields(queue: &QueueInfo) -> Fields<'_> {
         your_level,
         preempt,
         grace,
+        predictions,
     } = queue;
     let QueueSpec {
         name,
@@ -94,7 +95,7 @@ pub fn fields(queue: &QueueInfo) -> Fields<'_> {
         admits,
     } = spec;
     let mebibytes = |amount: &Option<MiB>| amount.map(|m| m.0).into();
-    vec![
+    let mut all = vec![
         ("name", name.into()),
         ("default", (*default).into()),
         ("state", state.word().into()),
@@ -116,13 +117,23 @@ pub fn fields(queue: &QueueInfo) -> Fields<'_> {
         ("max_jobs_per_user", (*max_jobs_per_user).into()),
         ("default_memory_per_core_mib", mebibytes(default_memory_per_core)),
         ("exclusive", (*exclusive).into()),
+        ("your_level", level(*your_level).into()),
+        ("preempt_mode", preempt.map_or("off", |mode| mode.word()).into()),
+        ("preempt_grace", (*grace).into()),
+        ("predictions_kept", predictions.kept.into()),
+        ("predictions_missed", predictions.missed.into()),
+    ];
+    all.extend(admitted(admits));
+    all
+}
+
+/// Whom it admits.
+fn admitted(admits: &QueueAdmits) -> Fields<'_> {
+    vec![
         ("qos", admits.qos.clone().into()),
         ("allow_accounts", joined(admits.allow_accounts.as_ref()).into()),
         ("deny_accounts", joined(some(&admits.deny_accounts)).into()),
         ("allow_qos", joined(admits.allow_qos.as_ref()).into()),
         ("deny_qos", joined(some(&admits.deny_qos)).into()),
-        ("your_level", level(*your_level).into()),
-        ("preempt_mode", preempt.map_or("off", |mode| mode.word()).into()),
-        ("preempt_grace", (*grace).into()),
     ]
 }

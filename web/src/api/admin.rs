@@ -11,7 +11,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use cosy_model::api::{NodeAction, NodeInfo, Reply, Request};
+use cosy_model::api::{HistoryEvent, NodeAction, NodeInfo, Reply, Request};
 use cosy_model::policy::{PolicyAnswer, PolicyQuery};
 use cosy_view::{account, event, json, node as nodes_view};
 use futures_util::stream;
@@ -48,6 +48,14 @@ fn told(node: &NodeInfo) -> Json {
     told["out"] = is_out(node).into();
     told["reason_by"] = node.reason_by.as_str().into();
     told["reason_since"] = json::time(node.reason_since);
+    let machine = &node.machine;
+    told["machine"] = json!({
+        "host": machine.host, "os": machine.os, "arch": machine.arch, "sockets": machine.sockets,
+        "cores_per_socket": machine.cores_per_socket, "threads_per_core": machine.threads_per_core,
+        "boot": json::time(machine.boot), "daemon_start": json::time(machine.daemon_start),
+        "load": machine.load_hundredths.map(|load| f64::from(load) / 100.0),
+        "free_memory_mib": machine.free_memory.map(|free| free.0),
+    });
     told
 }
 
@@ -81,6 +89,52 @@ pub async fn node(State(site): SiteState, _: Who, Path(name): Path<String>) -> R
     match all.iter().find(|node| node.name == name) {
         Some(node) => Ok(Answer(told(node))),
         None => Err(Problem::not_found("there is no such node")),
+    }
+}
+
+/// Latest events among which those of a node are looked for.
+const LOG_LOOK: u32 = 10_000;
+/// Events of a node that are told.
+const LOG_ROWS: usize = 100;
+
+/// What has happened to a node lately: its own events, and jobs that were lost with it.
+pub async fn node_log(State(site): SiteState, who: Who, Path(name): Path<String>) -> Result {
+    let request = Request::Events {
+        after: 0,
+        most: LOG_LOOK,
+        latest: true,
+    };
+    let Reply::Events(all) = site.cluster.ask(who.uid, request).await? else {
+        return Err(Problem::unexpected());
+    };
+    let of_node = all.iter().rev().filter(|one| is_of_node(one, &name));
+    let rows: Vec<Json> = of_node
+        .take(LOG_ROWS)
+        .map(|one| json::object(&event::fields(one)))
+        .collect();
+    let since = all.first().map(|first| first.at);
+    Ok(Answer(json!({ "events": rows, "since": json::time(since), "looked_at": all.len() })))
+}
+
+fn is_of_node(event: &HistoryEvent, name: &str) -> bool {
+    let node = format!("node {name}");
+    event.object == node || event.who == node || {
+        let lost = event.what == "ended" && event.detail.starts_with(NODE_FAILED);
+        lost && names_node(&event.detail, name)
+    }
+}
+
+/// How the detail of a job's end begins that was lost with a node.
+const NODE_FAILED: &str = "node_failed";
+
+/// `node n1 was lost`, `nodes n[1-3] were lost`.
+fn names_node(detail: &str, name: &str) -> bool {
+    let mut words = detail.split([' ', ',']);
+    words.any(|word| word == name) || {
+        let lists = detail.split_once("nodes ").map(|(_, rest)| rest);
+        let list = lists.and_then(|rest| rest.split_once(" were lost"));
+        let names = list.and_then(|(list, _)| cosy_model::expand(list).ok());
+        names.is_some_and(|names| names.iter().any(|one| one == name))
     }
 }
 
@@ -279,4 +333,33 @@ fn written(events: &[Json]) -> String {
     let each = events.iter();
     each.map(|event| format!("id: {}\ndata: {event}\n\n", event["seq"]))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_a_node() {
+        let check = |who: &str, object: &str, detail: &str, want: bool| {
+            let event = HistoryEvent {
+                seq: 1,
+                at: cosy_model::Time(0),
+                what: "ended".into(),
+                who: who.into(),
+                object: object.into(),
+                detail: detail.into(),
+            };
+            assert_eq!(is_of_node(&event, "n2"), want, "{who} {object} {detail}");
+        };
+        check("root", "node n2", "", true);
+        check("node n2", "job 3", "", true);
+        check("controller", "node n21", "", false);
+        let lost = "node_failed, exit code 0, signal 0:";
+        check("controller", "job 4", &format!("{lost} node n2 was lost"), true);
+        check("controller", "job 4", &format!("{lost} nodes n[1-3] were lost"), true);
+        check("controller", "job 4", &format!("{lost} nodes n[3-4] were lost"), false);
+        check("controller", "job 4", &format!("{lost} node n22 was lost"), false);
+        check("controller", "job 4", "completed, exit code 0, signal 0", false);
+    }
 }

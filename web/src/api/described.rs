@@ -1,6 +1,6 @@
 //! `docs/openapi.json` says what this API takes: held against the code.
 
-use super::{admin, books, interactive, jobs, session};
+use super::{admin, books, flow_file, interactive, jobs, session};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -102,6 +102,7 @@ fn all_bodies_are_described() {
     check::<books::Ask>("Booking", schema("Booking"));
     check::<interactive::NewShell>("ShellAsk", schema("ShellAsk"));
     check::<interactive::Typed>("Typed", schema("Typed"));
+    check::<flow_file::FlowAsk>("FlowAsk", schema("FlowAsk"));
     let both = schema("NodeAsk")["oneOf"].as_array().unwrap();
     both.iter()
         .for_each(|one| check::<admin::NodeAsk>("NodeAsk", one));

@@ -13,7 +13,8 @@ use cosy_view::json::object_with_ms;
 use cosy_view::workflow;
 use serde_json::{Value as Json, json};
 
-fn told(flow: &FlowInfo) -> Json {
+/// One as it is told.
+pub fn told(flow: &FlowInfo) -> Json {
     let mut told = object_with_ms(&workflow::fields(flow));
     let tasks = flow.tasks.iter().map(workflow::task_fields);
     told["tasks"] = tasks.map(|task| object_with_ms(&task)).collect();

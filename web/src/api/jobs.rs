@@ -316,6 +316,9 @@ pub struct ChangeAsk {
     nodes: Option<u32>,
     begin: Option<When>,
     nice: Option<i64>,
+    priority: Option<u32>,
+    qos: Option<String>,
+    deadline: Option<When>,
     requeue: Option<bool>,
     reservation: Option<u64>,
 }
@@ -336,6 +339,9 @@ pub async fn change(
         nodes: ask.nodes,
         begin: ask.begin.map(|when| when.0),
         nice: ask.nice,
+        priority: ask.priority,
+        qos: ask.qos,
+        deadline: ask.deadline.map(|when| when.0),
         requeue: ask.requeue,
         reservation: ask.reservation.map(cosy_model::ReservationId),
         ..JobChange::default()

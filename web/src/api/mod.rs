@@ -8,12 +8,14 @@ pub mod books;
 pub mod chart;
 #[cfg(test)]
 mod described;
+pub mod flow_file;
 pub mod flows;
 pub mod interactive;
 pub mod jobs;
 pub mod now;
 pub mod output;
 pub mod session;
+pub mod standing;
 pub mod values;
 
 use crate::problem::Problem;
@@ -35,6 +37,7 @@ pub fn router() -> Router<Arc<Site>> {
         .route("/queues", get(now::queues))
         .route("/nodes", get(admin::nodes))
         .route("/nodes/{name}", get(admin::node).post(admin::steer_node))
+        .route("/nodes/{name}/log", get(admin::node_log))
         .route("/events", get(admin::events))
         .route("/accounts", get(admin::accounts))
         .route("/ledger", get(admin::ledger))
@@ -45,6 +48,7 @@ pub fn router() -> Router<Arc<Site>> {
         .route("/jobs/{job}/release", post(jobs::release))
         .route("/jobs/{job}/requeue", post(jobs::requeue))
         .route("/jobs/{job}/script", get(jobs::script))
+        .route("/jobs/{job}/limits", get(standing::limits))
         .route("/jobs/{job}/output", get(output::output))
         .route("/jobs/{job}/usage", get(interactive::usage))
         .route("/jobs/{job}/ports", get(interactive::ports))
@@ -60,7 +64,8 @@ pub fn router() -> Router<Arc<Site>> {
         .route("/reservations.ics", get(books::calendar))
         .route("/reservations/{id}", get(books::show).delete(books::cancel))
         .route("/reservations/{id}/confirm", post(books::confirm))
-        .route("/workflows", get(flows::list))
+        .route("/workflows", get(flows::list).post(flow_file::submit))
+        .route("/workflows/plan", post(flow_file::plan))
         .route("/workflows/{id}", get(flows::show).delete(flows::cancel))
         .route("/workflows/{id}/confirm", post(flows::confirm))
         .fallback(async || Problem::not_found("there is no such thing in this API"))

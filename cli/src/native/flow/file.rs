@@ -7,6 +7,7 @@
 use crate::native::arg::parse_name;
 use crate::native::flow::graph::{self, TaskParents};
 use crate::native::flow::header::{self, HeaderContext};
+use crate::native::flow::origin::Origin;
 use crate::native::flow::source_lines::SourceLines;
 use crate::native::flow::task::TaskReader;
 use crate::native::flow::tree::{self, Fields, Node, ParseError};
@@ -101,6 +102,18 @@ pub fn is_json(text: &str) -> bool {
 /// # Errors
 /// The first error in the file, with its line.
 pub fn parse(source: &SourceFile, now: &Zoned) -> Result<ParsedFlow, ParseError> {
+    parse_from(source, now, Origin::Own)
+}
+
+/// The same of a file of that origin.
+///
+/// # Errors
+/// The first error in the file, with its line.
+pub fn parse_from(
+    source: &SourceFile,
+    now: &Zoned,
+    origin: Origin<'_>,
+) -> Result<ParsedFlow, ParseError> {
     let text = source.text()?;
     let root = if is_json(text) {
         tree::json::read(text)?
@@ -110,6 +123,7 @@ pub fn parse(source: &SourceFile, now: &Zoned) -> Result<ParsedFlow, ParseError>
     let context = HeaderContext {
         now,
         name: default_name(&source.stem),
+        origin,
     };
     let mut parsed = of_tree(&root, &context, &source.dir)?;
     parsed.source_lines.file.clone_from(&source.name);
@@ -140,7 +154,7 @@ fn of_tree(root: &Node, context: &HeaderContext<'_>, dir: &Path) -> Result<Parse
         deadline: SourceLines::deadline_in(header),
     };
     let header = header::read(header, context)?;
-    let mut reader = TaskReader::new(dir.to_owned(), header.login);
+    let mut reader = TaskReader::new(dir.to_owned(), header.login, context.origin);
     for (option, node) in header.defaults {
         reader.set_default(option, node);
     }

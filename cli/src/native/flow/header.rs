@@ -4,10 +4,12 @@
 use crate::job_options::JobOptions;
 use crate::native::arg::parse_name;
 use crate::native::flow::amounts;
+use crate::native::flow::origin::Origin;
 use crate::native::flow::tree::{Fields, Node, ParseError, Value};
 use crate::native::submit::options;
 use crate::submitter;
 use crate::times::{self, Direction};
+use cosy_model::job::Rlimits;
 use cosy_model::limits::COMMENT_BYTES;
 use cosy_model::workflow::{FlowDeadline, FlowSpec, SetSpeed, Transfer};
 use cosy_model::{OsText, Su, Time};
@@ -20,6 +22,8 @@ pub struct HeaderContext<'a> {
     pub now: &'a Zoned,
     /// Name of the workflow when the file gives none.
     pub name: String,
+    /// Whose file it is.
+    pub origin: Origin<'a>,
 }
 
 /// What the table `[workflow]` of a file says.
@@ -44,19 +48,27 @@ pub fn read<'a>(
 ) -> Result<Header<'a>, ParseError> {
     let empty = Node::new(1, Value::Table(Vec::new()));
     let mut header = Header {
-        spec: empty_spec(&context.name),
+        spec: empty_spec(&context.name, context.origin),
         defaults: Vec::new(),
         login: false,
         notes: Vec::new(),
     };
     match node {
-        Some(node) => fill(&mut header, node, context.now)?,
-        None => set_environment(&mut header, None, &empty)?,
+        Some(node) => fill(&mut header, node, context)?,
+        None => set_environment(&mut header, None, &empty, context.origin)?,
     }
     Ok(header)
 }
 
-fn empty_spec(name: &str) -> FlowSpec {
+/// Variables and file mode mask of tasks of a file that was sent.
+const SENT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+const SENT_UMASK: u32 = 0o022;
+
+fn empty_spec(name: &str, origin: Origin<'_>) -> FlowSpec {
+    let (umask, rlimits) = match origin {
+        Origin::Own => (submitter::umask(), submitter::rlimits()),
+        Origin::Sent { .. } => (SENT_UMASK, Rlimits::default()),
+    };
     FlowSpec {
         name: name.to_owned(),
         tasks: Vec::new(),
@@ -74,12 +86,17 @@ fn empty_spec(name: &str) -> FlowSpec {
         max_price: None,
         comment: String::new(),
         environment: OsText::default(),
-        umask: submitter::umask(),
-        rlimits: submitter::rlimits(),
+        umask,
+        rlimits,
     }
 }
 
-fn fill<'a>(header: &mut Header<'a>, node: &'a Node, now: &Zoned) -> Result<(), ParseError> {
+fn fill<'a>(
+    header: &mut Header<'a>,
+    node: &'a Node,
+    context: &HeaderContext<'_>,
+) -> Result<(), ParseError> {
+    let now = context.now;
     let mut fields = Fields::new("[workflow]", node)?;
     let spec = &mut header.spec;
     set(&mut spec.name, fields.take("name"), |n| parse_name_of(n, "name"))?;
@@ -107,7 +124,7 @@ fn fill<'a>(header: &mut Header<'a>, node: &'a Node, now: &Zoned) -> Result<(), 
             .extend(fields.take(key).map(|n| (option, n)));
     }
     let environment = fields.take("environment").or(fields.take("env"));
-    set_environment(header, environment, node)?;
+    set_environment(header, environment, node, context.origin)?;
     fields.finish()
 }
 
@@ -183,6 +200,7 @@ fn set_environment(
     header: &mut Header<'_>,
     node: Option<&Node>,
     whole: &Node,
+    origin: Origin<'_>,
 ) -> Result<(), ParseError> {
     let mut options = JobOptions {
         login: header.login,
@@ -195,7 +213,14 @@ fn set_environment(
         let applied = matches.and_then(|m| options.apply(&m));
         at(node, "environment", applied)?;
     }
-    let block = submitter::environment(&options.env_items(), std::env::vars_os());
+    let items = options.env_items();
+    let block = match origin {
+        Origin::Own => submitter::environment(&items, std::env::vars_os()),
+        Origin::Sent { .. } => {
+            let path = ("PATH".into(), SENT_PATH.into());
+            submitter::environment(&items, std::iter::once(path))
+        }
+    };
     header.spec.environment = at(node.unwrap_or(whole), "environment", block)?;
     Ok(())
 }

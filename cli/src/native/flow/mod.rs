@@ -14,6 +14,7 @@ pub mod header;
 pub mod import;
 pub mod json;
 pub mod list;
+pub mod origin;
 pub mod picture;
 pub mod plan;
 pub mod request;

@@ -114,7 +114,8 @@ fn heading(spec: &FlowSpec, style: TableStyle) -> String {
     broken(&text, style.width.unwrap_or(USUAL_WIDTH)).join("\n")
 }
 
-fn summary(plan: &FlowPlan, now: &Zoned) -> String {
+/// What the plan comes to, in sentences.
+pub fn summary(plan: &FlowPlan, now: &Zoned) -> String {
     let end = end(plan);
     let shortest = plan.shortest_end.since(plan.start);
     let spare = plan.deadline.since(plan.shortest_end);

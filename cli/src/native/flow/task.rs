@@ -6,6 +6,7 @@
 
 use crate::job_options::JobOptions;
 use crate::native::flow::amounts;
+use crate::native::flow::origin::Origin;
 use crate::native::flow::tree::{Entry, Node, ParseError, Value};
 use crate::native::submit::{self, Target, options, script};
 use crate::shell_words;
@@ -75,11 +76,12 @@ pub struct TaskReader<'a> {
     defaults: Vec<OptionEntry<'a>>,
     default_keys: BTreeMap<&'static str, &'a Node>,
     login: bool,
+    origin: Origin<'a>,
 }
 
 impl<'a> TaskReader<'a> {
     /// For tasks whose scripts are named as seen from `dir`.
-    pub fn new(dir: PathBuf, login: bool) -> Self {
+    pub fn new(dir: PathBuf, login: bool, origin: Origin<'a>) -> Self {
         let csub = options::command();
         let known = csub.get_arguments().filter_map(|a| a.get_long());
         let known = known.map(str::to_owned).collect();
@@ -91,6 +93,7 @@ impl<'a> TaskReader<'a> {
             defaults: Vec::new(),
             default_keys: BTreeMap::new(),
             login,
+            origin,
         }
     }
 
@@ -270,6 +273,9 @@ impl<'a> TaskReader<'a> {
         spec.rlimits = Rlimits::default();
         spec.umask = 0;
         spec.login_environment = self.login;
+        if let Origin::Sent { folder } = self.origin {
+            make_foreign(&mut spec, &options, folder).map_err(|e| keys.error(&e))?;
+        }
         Ok((spec, submission.script, options))
     }
 
@@ -346,6 +352,11 @@ impl<'a> TaskReader<'a> {
         if matches!(name, "" | "-") {
             return Err(keys.error("'script' is the name of a file"));
         }
+        if let Origin::Sent { .. } = self.origin {
+            return Err(keys.error(
+                "'script' names a file, and none is read for a workflow that was sent: use run = \"lines of shell\" or command = [\"/PATH/OF/IT\"]",
+            ));
+        }
         let path = self.dir.join(name);
         let text = match self.scripts.get(&path) {
             Some(text) => text.clone(),
@@ -359,6 +370,27 @@ impl<'a> TaskReader<'a> {
         let file = Some(path.into_os_string());
         Ok((Target::Script { file, args }, text))
     }
+}
+
+/// Nothing of this process stays in the job of a file that was sent.
+fn make_foreign(
+    spec: &mut cosy_model::JobSpec,
+    options: &JobOptions,
+    folder: &str,
+) -> Result<(), String> {
+    spec.workdir = match &options.chdir {
+        None => OsText::from(folder),
+        Some(dir) if Path::new(dir).is_absolute() => spec.workdir.clone(),
+        Some(dir) => {
+            let dir = dir.to_string_lossy();
+            return Err(format!(
+                "'workdir' of a workflow that was sent begins with '/', and there is '{dir}'"
+            ));
+        }
+    };
+    (spec.submit_host, spec.submit_session) = (None, None);
+    spec.submit_line = String::new();
+    Ok(())
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, script::ScriptError> {

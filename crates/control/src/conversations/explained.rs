@@ -5,6 +5,7 @@ use crate::conversations::listing::begin::list;
 use crate::conversations::listing::{Answering, ListRequest};
 use crate::conversations::plans::procedures::{ask_plan, must_plan};
 use crate::conversations::plans::{PendingPlan, Starts};
+use crate::conversations::predictions::procedures::note_told;
 use crate::conversations::replies::reply_to;
 use crate::conversations::requests::no_job;
 use crate::conversations::visible::may_see;
@@ -115,6 +116,7 @@ pub(crate) fn planned(rooms: &mut Rooms, turn: &mut Turn, plan: u64, predictions
         return;
     };
     let starts: Starts = predictions.into_iter().map(|p| (p.job, p)).collect();
+    note_told(rooms, turn, &starts);
     match pending {
         PendingPlan::Refresh => rooms.conversations.plans.refreshed(now, starts),
         PendingPlan::Explain {

@@ -15,6 +15,7 @@ pub(crate) fn check(it: &Rooms) -> Result<(), String> {
     interactive_jobs_are_attended(it)?;
     interactive_jobs_keep_to_their_limit(it)?;
     answers_have_a_most(it)?;
+    it.conversations.predictions.check()?;
     it.conversations
         .waits
         .check(|job| it.jobs.contains_key(&job))

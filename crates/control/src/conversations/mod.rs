@@ -18,6 +18,7 @@ pub(crate) mod mail;
 pub(crate) mod messages;
 pub(crate) mod passes;
 pub(crate) mod plans;
+pub(crate) mod predictions;
 pub(crate) mod replies;
 pub(crate) mod requests;
 pub(crate) mod visible;
@@ -30,6 +31,7 @@ use crate::conversations::interactive::Interactive;
 use crate::conversations::listing::Lists;
 use crate::conversations::mail::Mailing;
 use crate::conversations::plans::{Plans, Starts};
+use crate::conversations::predictions::Predictions;
 use crate::conversations::requests::KnownUser;
 use crate::conversations::waits::Waits;
 use crate::event::ClientId;
@@ -50,6 +52,8 @@ pub(crate) struct Conversations {
     lists: Lists,
     /// Plans that answers wait for.
     plans: Plans,
+    /// Starts that were told, and how often they came true.
+    predictions: Predictions,
     /// Live interactive jobs, and who is told of their allocations.
     interactive: Interactive,
     /// Who stays with which job.
@@ -87,6 +91,16 @@ impl Conversations {
         self.plans.last()
     }
 
+    /// Starts that were told, and how often they came true.
+    pub fn predictions(&self) -> &Predictions {
+        &self.predictions
+    }
+
+    /// The same, to be told something.
+    pub fn predictions_mut(&mut self) -> &mut Predictions {
+        &mut self.predictions
+    }
+
     /// How many waits there are for that job.
     pub fn count_waits_for(&self, job: JobId) -> usize {
         self.waits.count(job)
@@ -117,6 +131,7 @@ impl Conversations {
         self.answers.clock_set(step, steady);
         self.attendance.clock_set(step);
         self.plans.clock_set();
+        self.predictions.clock_set();
         for user in self.users.values_mut() {
             user.at = user.at.set_by(step);
         }

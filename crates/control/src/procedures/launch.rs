@@ -87,6 +87,7 @@ pub(crate) fn start_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId) -> bool {
     runs(rooms, id);
     count_start(&rooms.config, &rooms.machine, &mut rooms.queues, &mut rooms.jobs, now, base, id);
     note_start(&rooms.config, &rooms.jobs, &mut rooms.planning, &mut rooms.reservations, now, id);
+    rooms.conversations.predictions_mut().starts(now, id);
     note_mailing(&rooms.jobs, &mut rooms.conversations, id);
     save_job(&rooms.machine, &mut rooms.jobs, turn, id);
     let nodes = rooms.jobs[&id].run().map(|r| node_list(&rooms.machine, r));

@@ -224,7 +224,8 @@ fn cluster_request(
     let now = turn.now();
     Ok(match request {
         Request::Queues => {
-            list_queues(&rooms.config, &rooms.machine, &rooms.queues, &rooms.planning, caller)
+            let (queues, told) = (&rooms.queues, rooms.conversations.predictions());
+            list_queues(&rooms.config, &rooms.machine, queues, &rooms.planning, told, caller)
         }
         Request::Settings => settings(rooms, now, caller),
         Request::SetTrigger(spec) => set_trigger(

@@ -183,6 +183,7 @@ pub(crate) fn set_held(
         job.differs(alone && job.member().is_some());
         job.is_held_by(held);
     }
+    rooms.conversations.predictions_mut().forget(id);
     steered(&rooms.machine, &mut rooms.jobs, turn, bulk, id);
     review(rooms, turn, id);
 }
@@ -248,6 +249,7 @@ pub(crate) fn change_one(
         job.differs(!plain && !Arc::ptr_eq(&old, &new));
         job.is_held_by(asked.unwrap_or(held));
     }
+    rooms.conversations.predictions_mut().forget(id);
     steered(&rooms.machine, &mut rooms.jobs, turn, bulk, id);
     review(rooms, turn, id);
     Ok(())

@@ -1,6 +1,7 @@
 //! Queues are found by name, opened and closed, and listed.
 
 use crate::config::ClusterConfig;
+use crate::conversations::predictions::Predictions;
 use crate::event::Caller;
 use crate::machine::Machine;
 use crate::planning::Planning;
@@ -9,7 +10,7 @@ use crate::queues::access::procedures::require_admin;
 use crate::queues::{Queue, Queues};
 use crate::record::Record;
 use crate::turn::Turn;
-use cosy_model::api::{QueueInfo, Reply};
+use cosy_model::api::{PredictionRecord, QueueInfo, Reply};
 use cosy_model::policy::PreemptMode;
 use cosy_model::{
     EventKind, EventObject, QueueId, QueueSpec, QueueState, Refusal, RefusalCode, Span, User,
@@ -118,6 +119,7 @@ fn in_short(config: &ClusterConfig, q: &Queue, user: &User) -> QueueInfo {
         your_level: crate::queues::access::level(q.spec(), user),
         preempt: preempt.then_some(mode),
         grace: own.grace.unwrap_or(Span::ZERO),
+        predictions: PredictionRecord::default(),
     }
 }
 
@@ -126,6 +128,7 @@ pub(crate) fn list_queues(
     machine: &Machine,
     queues: &Queues,
     planning: &Planning,
+    predictions: &Predictions,
     caller: &Caller,
 ) -> Reply {
     let info = |q: &Queue| {
@@ -140,6 +143,7 @@ pub(crate) fn list_queues(
             nodes_up: up,
             cores,
             cores_used: used,
+            predictions: predictions.of_queue(&q.spec().name),
             ..in_short(config, q, &caller.user)
         }
     };

@@ -126,6 +126,57 @@ pub struct QueueInfo {
     /// Between the order to make room and its force.
     #[serde(default)]
     pub grace: crate::Span,
+    /// What has become of starts that were predicted in it.
+    #[serde(default)]
+    pub predictions: PredictionRecord,
+}
+
+/// What has become of predicted starts since the controller was started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct PredictionRecord {
+    /// Jobs that have started no later than they were first told, within a tolerance.
+    pub kept: u64,
+    /// Jobs that waited longer.
+    pub missed: u64,
+}
+
+/// How long before a start it was told.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum PredictedWait {
+    /// Less than 10 minutes.
+    Minutes,
+    /// Less than an hour.
+    Hour,
+    /// Less than 6 hours.
+    Hours,
+    /// Less than a day.
+    Day,
+    /// A day or more.
+    Days,
+}
+
+impl PredictedWait {
+    /// The kind of a wait.
+    pub fn of(wait: crate::Span) -> Self {
+        match wait.secs() {
+            ..600 => Self::Minutes,
+            600..3600 => Self::Hour,
+            3600..21_600 => Self::Hours,
+            21_600..86_400 => Self::Day,
+            _ => Self::Days,
+        }
+    }
+
+    /// In words: what stands before "ahead".
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Minutes => "less than 10 min",
+            Self::Hour => "10 min to 1 h",
+            Self::Hours => "1 h to 6 h",
+            Self::Day => "6 h to 24 h",
+            Self::Days => "24 h and more",
+        }
+    }
 }
 
 /// A node as commands show it.

@@ -74,6 +74,14 @@ fn jobs(text: &mut Text, figures: &Figures) {
             samples.add(&[("queue", name), ("state", JobState::Running.word())], queue.running);
         }
     });
+    let help = "Jobs that have started as they were first told, or later, since the controller was started.";
+    text.family("cosy_predictions_total", help, "counter", |samples| {
+        for queue in &figures.queues {
+            let (name, told) = (queue.spec.name.as_str(), queue.predictions);
+            samples.add(&[("queue", name), ("outcome", "kept")], told.kept);
+            samples.add(&[("queue", name), ("outcome", "missed")], told.missed);
+        }
+    });
     let oldest = queues().map(|queue| {
         let oldest = jobs.queues.get(queue).and_then(|counts| counts.oldest);
         (queue, oldest.map_or(0, |at| figures.now.since(at).secs().max(0)))

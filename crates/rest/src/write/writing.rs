@@ -351,7 +351,9 @@ impl Writing {
             Deed::Cancel(_) | Deed::Nothing => None,
         };
         let name = name.unwrap_or_default();
-        let found = all.iter().find(|r| show::reservation::name(r) == name);
+        let named = all.iter().find(|r| show::reservation::name(r) == name);
+        // Those of a series have one name; its number is each one's own.
+        let found = named.or_else(|| all.iter().find(|r| r.id.to_string() == name));
         self.found.reservation = found.map(|r| r.id);
         let none: Option<ReservationId> = None;
         if self.found.reservation == none {

@@ -2,7 +2,7 @@
 
 use cosy_model::api::{
     BudgetRow, Column, ControllerRole, ControllerRow, JobField as F, MeterRow, NO_NUMBER, NodeInfo,
-    QueueInfo, Reply, Request, StepRow, Table,
+    PredictionRecord, QueueInfo, Reply, Request, StepRow, Table,
 };
 use cosy_model::policy::{
     AccountEntry, AccountRecord, AssociationInfo, AssociationKey, AssociationSettings,
@@ -170,6 +170,10 @@ pub fn queue() -> QueueInfo {
         nodes_up: 1,
         cores: 32,
         cores_used: 4,
+        predictions: PredictionRecord {
+            kept: 87,
+            missed: 13,
+        },
         ..QueueInfo::default()
     }
 }

@@ -245,6 +245,7 @@ fn values() {
     check("slurm_account_cpus_pending{account=\"physics\"}", 16.0);
     check("cosy_waiting_jobs{reason=\"held_by_user\"}", 4.0);
     check("cosy_promises_kept", 1.0);
+    check("cosy_predictions_total{queue=\"main\",outcome=\"missed\"}", 13.0);
     check("cosy_reservations{state=\"active\"}", 1.0);
     check("cosy_turn_seconds_count{kind=\"submit\"}", 5.0);
     check("cosy_turn_seconds_bucket{kind=\"submit\",le=\"+Inf\"}", 5.0);

@@ -41,6 +41,7 @@ pub fn sheet(queue: &QueueInfo, nodes: &[NodeInfo], common: Option<MiB>) -> Shee
         nodes_up: _,
         cores_used: _,
         your_level: _,
+        predictions: _,
     } = queue;
     let QueueSpec {
         name,

@@ -511,6 +511,7 @@ fn listed(rooms: &Rooms, now: Time, listing: Listing) -> Reply {
                     job,
                     (starts, place, limit.as_deref()),
                 );
+                all.extend(prediction_line(rooms, now, job, starts));
                 all.extend(guarantee::line(rooms, job));
                 all.extend(ageing::line(rooms, job.id()));
                 all.extend(room_lines(rooms, now, job));
@@ -540,6 +541,14 @@ pub(crate) fn jobs_by_component(rooms: &Rooms, now: Time, job: &Job) -> Vec<Job>
     };
     let numbers = 0..job.spec().component_count() as u16;
     numbers.map(of_component).collect()
+}
+
+/// How often starts came true that were told as long before as that of this job.
+fn prediction_line(rooms: &Rooms, now: Time, job: &Job, starts: &Starts) -> Option<String> {
+    let start = starts.get(&job.id())?.start.filter(|start| *start > now)?;
+    let predictions = rooms.conversations.predictions();
+    job.is_waiting()
+        .then(|| predictions.line(now, &job.submitted().queue, start))?
 }
 
 /// Sentences about the place of a job whose queue orders by more than dates.
