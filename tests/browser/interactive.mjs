@@ -15,7 +15,7 @@ async function main() {
     await place(page, "Interactive");
     await page.getByText("It would begin at once.").waitFor();
     await lookFor(page, "interactive");
-    await shot(page, "page-interactive-dark");
+    await shot(page, "interactive-dark");
     await page.getByRole("button", { name: "Begin" }).click();
     await page.locator(".screen").waitFor();
     await page.keyboard.type("PS1='> '; stty size; echo \"$((6*7)) <b>not bold</b> $COSY_JOB_ID\"\n");
@@ -27,7 +27,7 @@ async function main() {
     await page.keyboard.press("Control+c");
     await page.keyboard.type("echo inter''rupted\n");
     await seen(page, "interrupted");
-    await shot(page, "page-shell-dark");
+    await shot(page, "shell-dark");
     await lookFor(page, "a shell");
   });
 
@@ -62,7 +62,7 @@ async function main() {
     await page.goto(`${new URL(page.url()).origin}/interactive/${job}`);
     const row = page.getByRole("row", { name: /python3/ });
     await row.waitFor();
-    await shot(page, "page-programs-dark");
+    await shot(page, "programs-dark");
     const [tab] = await Promise.all([page.waitForEvent("popup"), row.getByRole("button", { name: "Open" }).click()]);
     await tab.getByText("over the socket").waitFor();
     const origin = new URL(tab.url()).origin;

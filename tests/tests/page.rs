@@ -280,9 +280,9 @@ fn users_see_and_steer_what_is_theirs() {
         (&json!(600), &json!("better"))
     );
     page.ask("PATCH", &path, &[&own, JSON], "{}").expect(400);
-    // The page is no user's: it reads nobody's files.
+    // The page is no user's: it reads nobody's files itself, and no node daemon is reached from here.
     let output = page.ask("GET", &format!("{path}/output"), &[&own], "");
-    assert_eq!(output.expect(409)["error"]["code"], "not_readable");
+    assert_eq!(output.expect(409)["error"]["code"], "no_way");
     page.ask("POST", &format!("{path}/release"), &[&own], "")
         .expect(200);
     cluster.until_end(cosy_model::JobId(job.parse().unwrap()));

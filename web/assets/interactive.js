@@ -184,7 +184,14 @@ function ofJob(main, id) {
         await start(true);
       }
     }
-    const { ports: all } = await get(`/jobs/${id}/ports`, signal);
+    let all;
+    try {
+      all = (await get(`/jobs/${id}/ports`, signal)).ports;
+    } catch (e) {
+      if (e.status === 0 || e.status === 503) throw e;
+      put(ports, h("div", { class: "card" }, h("h2", {}, "Programs that listen"), h("p", { role: "status" }, local(e.message))));
+      return;
+    }
     put(ports, h("div", { class: "card" }, h("h2", {}, "Programs that listen"), table([
       { title: "Port", cell: (p) => p.port },
       { title: "Program", cell: (p) => p.program },

@@ -65,13 +65,19 @@ function usage(job) {
   const elapsed = job.elapsed || 0;
   const used = ((job.user_cpu_us || 0) + (job.system_cpu_us || 0)) / 1e6;
   if (job.end && elapsed > 0 && job.cores) {
-    rows.push(["Cores", used / elapsed, job.cores, (n) => (n < 10 ? n.toFixed(1) : Math.round(n)), "cores"]);
+    rows.push(["Cores", used / elapsed, job.cores, tenths, "cores"]);
   }
   const asked = (job.memory_per_node_mib || 0) * Math.max(1, job.node_count || 1) * 1048576;
   if (job.peak_memory_bytes) rows.push(["Memory at its peak", job.peak_memory_bytes, asked || null, bytes, ""]);
   if (elapsed > 0 && job.time_limit) rows.push(["Time", elapsed, job.time_limit, seconds, ""]);
-  if (rows.length === 0) return null;
-  return h("div", { class: "card" }, h("h2", {}, "Asked for and used"), rows.map(([title, n, of, words, unit]) => {
+  return rows.length === 0 ? null : bars("Asked for and used", rows);
+}
+
+const tenths = (n) => (n < 10 ? n.toFixed(1) : Math.round(n));
+
+/** Rows of [title, how much, of how much, words for a number, unit] as bars. */
+function bars(title_, rows) {
+  return h("div", { class: "card" }, h("h2", {}, title_), rows.map(([title, n, of, words, unit]) => {
     const share = of ? Math.min(100, (n / of) * 100) : null;
     return h("div", { class: "figure" }, h("span", { class: "what" }, `${title}: `), `${words(n)}${of ? ` of ${words(of)}` : ""} ${unit}`.trim(),
       of && h("small", {}, ` (${Math.round((n / of) * 100)} %)`), share !== null && h("div", { class: "meter" }, h("i", { style: { width: `${share}%` } })));
@@ -83,10 +89,37 @@ function facts(pairs) {
   return h("dl", { class: "facts" }, shown.map(([title, value]) => [h("dt", {}, title), h("dd", {}, value)]));
 }
 
+/** What a running job uses on its first machine, asked for again and again. */
+function live(place, job) {
+  let before = null, drawn = false;
+  return keep(async (signal) => {
+    let told;
+    try {
+      told = await get(`/jobs/${job.id}/usage`, signal);
+    } catch (e) {
+      if (e.status === 0 || e.status === 503) throw e;
+      if (!drawn) put(place);
+      return;
+    }
+    const parts = [told.script, ...told.steps].filter(Boolean);
+    const sum = (field) => parts.reduce((all, part) => all + part[field], 0);
+    const now = { at: Date.now(), cpu: (sum("user_cpu_us") + sum("system_cpu_us")) / 1e6 };
+    const busy = before && now.cpu >= before.cpu ? (now.cpu - before.cpu) / ((now.at - before.at) / 1000) : null;
+    before = now;
+    drawn = true;
+    const nodes = Math.max(1, job.node_count || 1), cores = job.cores ? Math.ceil(job.cores / nodes) : null;
+    put(place, bars(nodes > 1 ? "In use now on its first machine" : "In use now", [
+      busy !== null && ["Cores", busy, cores, tenths, "cores"],
+      ["Processor time so far", now.cpu, cores && job.elapsed ? cores * job.elapsed : null, seconds, ""],
+      ["Memory", sum("memory_bytes"), job.memory_per_node_mib ? job.memory_per_node_mib * 1048576 : null, bytes, ""],
+    ].filter(Boolean)));
+  }, 5000);
+}
+
 export function show(main, [id]) {
-  let drawn = null, ended = false;
-  const body = h("div"), standing = h("div"), output = h("div"), script = h("div");
-  put(main, body, standing, output, script);
+  let drawn = null, ended = false, watched = null;
+  const body = h("div"), use = h("div"), standing = h("div"), output = h("div"), script = h("div");
+  put(main, body, use, standing, output, script);
 
   const act = async (what, done) => {
     await attempt(what, done);
@@ -127,6 +160,13 @@ export function show(main, [id]) {
     const many = told.task_count > 1;
     ended = Boolean(job.end);
     if (!many && job.start) followed.begin();
+    const runs = !many && job.state === "running" && job.user === session.me.user;
+    if (runs && !watched) watched = live(use, job);
+    if (!runs && watched) {
+      watched.stop();
+      watched = null;
+      put(use);
+    }
     put(body,
       h("header", {}, h("h1", {}, `Job ${id} `, h("span", {}, job.name), " ", !many && badge(job)), buttons(job)),
       h("div", { class: "card" }, !many && h("p", {}, h("strong", {}, headline(job))),
@@ -179,6 +219,7 @@ export function show(main, [id]) {
     asked.stop();
     followed.stop();
     held.stop();
+    watched?.stop();
   };
 }
 

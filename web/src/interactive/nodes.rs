@@ -3,11 +3,12 @@
 use crate::limits::{NODE_ANSWER, PASS_FRESH, PASSES};
 use crate::problem::{Problem, Result};
 use crate::site::Site;
+use axum::http::StatusCode;
 use cosy_client::{cluster, node_socket};
 use cosy_model::api::{Reply, Request};
 use cosy_model::limits::FRAME_BYTES;
 use cosy_model::step::{AllocationEndpoint, FilePiece, StepAnswer, StepAsk};
-use cosy_model::{JobId, OsText, Uid};
+use cosy_model::{JobId, OsText, RefusalCode, Uid};
 use cosy_proto::frame;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -133,12 +134,12 @@ async fn converse(way: &Way, ask: StepAsk) -> Result<(StepAnswer, UnixStream)> {
     };
     let connected = tokio::task::spawn_blocking(connect).await.ok().flatten();
     let Some(connected) = connected else {
-        return Err(Problem::unavailable(
+        return Err(no_way(
             "no node daemon can be reached from the host of this page: it needs noded there \
              (docs/web.md)",
         ));
     };
-    let lost = || Problem::unavailable("the node daemon was lost: try again");
+    let lost = || no_way("the node daemon was lost: try again");
     connected.set_nonblocking(true).map_err(|_| lost())?;
     let mut stream = UnixStream::from_std(connected).map_err(|_| lost())?;
     let ask = StepAsk::For {
@@ -156,10 +157,18 @@ async fn converse(way: &Way, ask: StepAsk) -> Result<(StepAnswer, UnixStream)> {
         }
     };
     match tokio::time::timeout(NODE_ANSWER, talk).await {
+        Ok(Some(StepAnswer::Refused(refusal))) if refusal.code == RefusalCode::Unavailable => {
+            Err(no_way(&refusal.message))
+        }
         Ok(Some(StepAnswer::Refused(refusal))) => Err(refusal.into()),
         Ok(Some(answer)) => Ok((answer, stream)),
         Ok(None) | Err(_) => Err(lost()),
     }
+}
+
+/// The controller is there; it is a node that is not.
+fn no_way(why: &str) -> Problem {
+    Problem::new(StatusCode::CONFLICT, "no_way", why)
 }
 
 /// Not a byte more than the answer: what follows is for somebody else.
