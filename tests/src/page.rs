@@ -6,6 +6,7 @@ use crate::people::as_user;
 use crate::run::{self, Output};
 use crate::{programs, wait};
 use serde_json::Value as Json;
+use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +14,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Users that every Debian host has: what the page knows of names the host's directory says.
@@ -82,6 +83,29 @@ impl Answer {
     }
 }
 
+/// Words before a program that root starts, by which root's home is `folder` for it and what it starts: a
+/// login shell reads files of its user's home, and what those do is none of a test's business. Nothing for
+/// other users.
+///
+/// # Panics
+/// The folder cannot be written.
+pub fn at_home_in(folder: &Path) -> Vec<OsString> {
+    if !nix::unistd::getuid().is_root() {
+        return Vec::new();
+    }
+    let users = fs::read_to_string("/etc/passwd").expect("users");
+    let own = format!("root:x:0:0:root:{}:/bin/bash", folder.display());
+    let lines = users.lines().map(|line| match line.starts_with("root:") {
+        true => format!("{own}\n"),
+        false => format!("{line}\n"),
+    });
+    let file = folder.join("passwd");
+    fs::write(&file, lines.collect::<String>()).expect("a file");
+    let script = "mount --bind \"$0\" /etc/passwd && exec \"$@\"";
+    let words = ["unshare", "--mount", "sh", "-c", script].map(OsString::from);
+    words.into_iter().chain([file.into()]).collect()
+}
+
 impl Page {
     /// Starts it as that user, with these further lines of its configuration.
     ///
@@ -121,6 +145,9 @@ impl Page {
             let id = format!("--reuid={uid}");
             let group = format!("--regid={uid}");
             daemon.before = vec!["setpriv".into(), id, group, "--clear-groups".into()];
+        } else {
+            let words = at_home_in(&folder).into_iter();
+            daemon.before = words.filter_map(|word| word.into_string().ok()).collect();
         }
         daemon.start(cluster.lifeline().as_fd());
         daemon.await_ready();

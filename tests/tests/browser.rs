@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
+use cosy_tests::page::at_home_in;
 use cosy_tests::run::{finish, spawn};
 use cosy_tests::{programs, system};
 use nix::fcntl::{Flock, FlockArg};
@@ -74,8 +75,11 @@ fn shells_and_programs_in_a_browser() {
 fn in_browser(script: &str) {
     let Some(folder) = folder() else { return };
     let dir = tempfile::tempdir().unwrap();
-    let mut command = Command::new(programs::folder().join("cosy"));
+    let mut words = at_home_in(dir.path());
+    words.push(programs::folder().join("cosy").into());
+    let mut command = Command::new(&words[0]);
     command
+        .args(&words[1..])
         .args([
             "dev", "--quiet", "--nodes", "3", "--cores", "2", "--memory", "2G", "--web", "--dir",
         ])
