@@ -24,7 +24,10 @@ async function main() {
     await page.locator(".screen .t-f1.t-b", { hasText: "red" }).waitFor();
     await page.getByText("Title: a title").waitFor();
     await page.keyboard.type("sleep 600\n");
+    await page.locator(".screen > div", { hasText: /^> sleep 600$/ }).waitFor();
     await page.keyboard.press("Control+c");
+    // What is typed before the terminal has taken it is thrown away with the rest.
+    await seen(page, "^C");
     await page.keyboard.type("echo inter''rupted\n");
     await seen(page, "interrupted");
     await shot(page, "shell-dark");

@@ -12,7 +12,7 @@ use crate::recovery::caught;
 use crate::standing::Standing;
 use crate::store::{Store, StoreError};
 use crate::{clients, clock};
-use cosy_control::{Batch, Effect, Record};
+use cosy_control::{Batch, ClientId, Effect, PassContents, Record};
 use cosy_model::api::Reply;
 use cosy_model::node::{Allocation, Launch, NodeOrder, StoreMark};
 use cosy_model::step::AllocationRoute;
@@ -264,24 +264,7 @@ impl Writer {
                 self.sign(&mut launch.allocation, expiry, holder);
                 self.hub.order(link, &NodeOrder::Launch(launch));
             }
-            Effect::Pass {
-                client,
-                uid,
-                gid,
-                groups,
-                job,
-                now,
-            } => {
-                let claims = PassClaims {
-                    uid,
-                    gid,
-                    groups,
-                    job,
-                    expiry: now + pass::GOOD_FOR,
-                };
-                let pass = pass::sign(&claims, &self.key);
-                self.hub.answer(client, Reply::Pass(pass));
-            }
+            Effect::Pass { client, pass } => self.give_pass(client, *pass),
             Effect::Passage {
                 link,
                 number,
@@ -312,6 +295,18 @@ impl Writer {
             | Effect::Reload { .. }
             | Effect::Mail { .. } => self.outside.perform(effect),
         }
+    }
+
+    fn give_pass(&self, client: ClientId, pass: PassContents) {
+        let claims = PassClaims {
+            uid: pass.uid,
+            gid: pass.gid,
+            groups: pass.groups,
+            job: pass.job,
+            expiry: pass.since + pass::GOOD_FOR,
+        };
+        self.hub
+            .answer(client, Reply::Pass(pass::sign(&claims, &self.key)));
     }
 
     /// The mark signed; where nothing has happened since, it is the same again.

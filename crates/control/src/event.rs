@@ -351,6 +351,21 @@ pub fn predictions(
     all
 }
 
+/// What a pass says, before it is signed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PassContents {
+    /// The user that it is for.
+    pub uid: Uid,
+    /// Primary group of the user.
+    pub gid: Gid,
+    /// All groups of the user.
+    pub groups: Vec<Gid>,
+    /// The job that it is for; without, files may be read.
+    pub job: Option<JobId>,
+    /// Since when it is good.
+    pub since: Time,
+}
+
 /// What is to be done, after the batch's records are durable.
 #[derive(Debug)]
 pub enum Effect {
@@ -434,16 +449,8 @@ pub enum Effect {
     Pass {
         /// The command that asked.
         client: ClientId,
-        /// The user that it is for.
-        uid: Uid,
-        /// Primary group of the user.
-        gid: Gid,
-        /// All groups of the user.
-        groups: Vec<Gid>,
-        /// The job that it is for; without, files may be read.
-        job: Option<JobId>,
-        /// Since when it is good.
-        now: Time,
+        /// What it says.
+        pass: Box<PassContents>,
     },
     /// Send [`NodeOrder::Passage`] with the allocation's ticket.
     Passage {

@@ -39,6 +39,7 @@ mod peer_requests;
 mod pending;
 pub mod ports;
 mod reach;
+mod reached;
 pub mod records;
 pub mod serve;
 pub mod spool;

@@ -7,7 +7,7 @@
 
 use super::device_share::Shares;
 use super::ledger::Ledger;
-use super::reach::Reached;
+use super::reached::Reached;
 use super::records::Records;
 use super::serve::{Connection, IncomingStep};
 use super::spool::{Counter, StepSpool};

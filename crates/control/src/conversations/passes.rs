@@ -1,7 +1,7 @@
 //! Passes: by them node daemons serve programs that ask for users, such as that of the web page.
 
 use crate::conversations::interactive::gone;
-use crate::event::{Caller, ClientId, Effect};
+use crate::event::{Caller, ClientId, Effect, PassContents};
 use crate::jobs::Jobs;
 use crate::turn::Turn;
 use cosy_model::api::Reply;
@@ -35,13 +35,16 @@ pub(crate) fn pass(
             return Err(Refusal::new(RefusalCode::WrongState, text));
         }
     }
-    turn.effect(Effect::Pass {
-        client,
+    let pass = PassContents {
         uid: user.uid,
         gid: user.gid,
         groups: user.gids(),
         job,
-        now: turn.now(),
+        since: turn.now(),
+    };
+    turn.effect(Effect::Pass {
+        client,
+        pass: Box::new(pass),
     });
     Ok(None)
 }

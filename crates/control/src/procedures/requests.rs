@@ -5,6 +5,7 @@ use crate::conversations::attending::attend;
 use crate::conversations::explained::{explain, jobs_or_plan};
 use crate::conversations::interactive::procedures::{answer_at_end_of_turn, entry};
 use crate::conversations::listing::begin::list_nodes;
+use crate::conversations::passes::pass;
 use crate::conversations::replies::reply_to;
 use crate::conversations::requests::procedures::{join_token, remember, told_again};
 use crate::conversations::waits::procedures::wait;
@@ -116,9 +117,7 @@ pub(crate) fn answer(
             exit_code,
             signal,
         } => finish(rooms, turn, caller, job, exit_code, signal)?,
-        Request::Pass { job } => {
-            return crate::conversations::passes::pass(&rooms.jobs, turn, client, caller, job);
-        }
+        Request::Pass { job } => return pass(&rooms.jobs, turn, client, caller, job),
         Request::Entry { job } => entry(&rooms.config, &rooms.machine, &rooms.jobs, caller, job)?,
         Request::Cancel { .. }
         | Request::Hold { .. }
