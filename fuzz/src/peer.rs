@@ -42,6 +42,7 @@ pub fn run(bytes: &[u8]) {
             7 => {
                 let ticket = cosy_model::OsText(body.to_vec());
                 let _ = ticket::verify(&ticket, &key(), Time(0));
+                let _ = cosy_proto::pass::verify(&ticket, &key(), Time(0));
             }
             8 => drop(crate::message::<ReplyFrame>(body)),
             _ => frames(body),

@@ -40,21 +40,21 @@ function life(job) {
   const width = 900, x = (at) => ((at - from) / (to - from)) * width;
   const start = points.find(([word]) => word.includes("start") && word !== "could start");
   const end = points.find(([word]) => word === "ended") || points.find(([word]) => word === "limit");
-  let lastX = [-200, -200];
-  return s("svg", { viewBox: `0 0 ${width} 104`, width: "100%", role: "img", "aria-label": points.map(([word, at]) => `${word} ${clock(at)}`).join(", ") },
-    axis(from, to, 0, width, 100),
+  const lastX = [-200, -200, -200];
+  return s("svg", { viewBox: `0 0 ${width} 120`, width: "100%", role: "img", "aria-label": points.map(([word, at]) => `${word} ${clock(at)}`).join(", ") },
+    axis(from, to, 0, width, 116),
     start && s("rect", { class: "bar planned", x: x(first), y: 44, width: Math.max(1, x(start[1]) - x(first)), height: 16, rx: 3, "fill-opacity": 0.5 }),
     start && end && s("rect", { class: job.start ? "bar own" : "bar own planned", x: x(start[1]), y: 40, width: Math.max(3, x(job.end ? end[1] : job.start ? Math.min(now, end[1]) : end[1]) - x(start[1])), height: 24, rx: 4 }),
     start && end && job.start && !job.end && s("rect", { class: "bar own planned", x: x(now), y: 44, width: Math.max(0, x(end[1]) - x(now)), height: 16, rx: 3 }),
     points.map(([word, at]) => {
       const place = x(at);
       // Words that would stand on each other go below.
-      const row = place - lastX[0] > 120 ? 0 : place - lastX[1] > 120 ? 1 : null;
-      if (row === null) return null;
+      const row = lastX.findIndex((last) => place - last > 130);
+      if (row < 0) return null;
       lastX[row] = place;
       const anchor = place > width - 110 ? "end" : "start";
       return [s("line", { class: "axis", x1: place, x2: place, y1: 30, y2: 78 }),
-        s("text", { x: place + (anchor === "end" ? -3 : 3), y: row ? 94 : 78, "text-anchor": anchor, class: "strong" }, `${word} ${clock(at)}`)];
+        s("text", { x: place + (anchor === "end" ? -3 : 3), y: 78 + row * 16, "text-anchor": anchor, class: "strong" }, `${word} ${clock(at)}`)];
     }),
     !job.end && s("line", { class: "now", x1: x(now), x2: x(now), y1: 24, y2: 84 }));
 }
