@@ -160,9 +160,9 @@ test-machines: need-cargo need-cc
 	@if [[ -z "$(RUN)" ]]; then \
 	  echo "no machine was tested: RUN='COMMAND ...' is to boot one (tests/machines/node.sh tells what it needs)" >&2; exit 2; \
 	fi
-	cargo build $(CARGO_FLAGS) -p cosyd -p noded -p cosy --bins
-	@share=$$(mktemp -d); trap 'rm -rf "$$share"' EXIT; mkdir "$$share/bin"; cp -R systemd "$$share"; \
-	for p in cosyd noded cosy; do strip -o "$$share/bin/$$p" "$(TARGET)/debug/$$p"; done; \
+	cargo build $(CARGO_FLAGS) -p cosyd -p noded -p cosy -p cosy-web --bins
+	@share=$$(mktemp -d); trap 'rm -rf "$$share"' EXIT; mkdir "$$share/bin"; cp -R systemd etc/web.toml "$$share"; \
+	for p in cosyd noded cosy cosy-web; do strip -o "$$share/bin/$$p" "$(TARGET)/debug/$$p"; done; \
 	$(RUN) tests/machines/node.sh "$$share"
 
 SCRIPTS := .ci/run $(wildcard demo/*.sh demo/*.job tests/bench/*.sh tests/machines/*.sh) crates/plugin/tests/job crates/plugin/tests/cosy \

@@ -149,6 +149,52 @@ limits() {
   check "a device that it did not ask for" sh -c "grep -xE '[01]' /home/ann/device | tr -d '\n' | grep -x 01"
 }
 
+# Asks the page, as the user of the token: METHOD PATH [HEADER]; gives what comes within some seconds.
+page() {
+  timeout "${PATIENCE:-10}" bash -c 'exec 3<>/dev/tcp/127.0.0.1/8090
+    printf "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n%s\r\nConnection: close\r\nContent-Length: 0\r\n\r\n" "$@" >&3; cat <&3' \
+    page "$1" "$2" "${HOST:-page}" "$token" "${3:-X-None: 1}"
+}
+page_says() { page "${@:2}" | grep -q "$1"; } # WORDS METHOD PATH [HEADER]
+
+the_page() {
+  local job shell link host
+  useradd -r cosy-web 2>/dev/null
+  install -m 644 "$share/web.toml" /etc/cosy/web.toml
+  printf '[web]\nuser = "cosy-web"\n' >>/etc/cosy/cosy.toml
+  cadm reload
+  systemctl enable -q --now cosy-web || journalctl -u cosy-web --no-pager | tail
+  check "the page: its unit is active" until_true 30 systemctl is-active cosy-web
+  token=$(runuser -u ann -- cosy token)
+  check "the page: it knows who asks" page_says '"user":"ann"' GET /api/v1/me
+  cat >/usr/local/bin/says <<'P'
+#!/usr/bin/env python3
+import socket
+print("from the job", flush=True)
+server = socket.create_server(("127.0.0.1", 8123))
+while True:
+    client = server.accept()[0]
+    client.recv(9999)
+    client.sendall(b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nfrom the program\n")
+    client.close()
+P
+  chmod 755 /usr/local/bin/says
+  job=$(submit -c 1 -o /home/ann/private -- /usr/local/bin/says)
+  check "the page: a job runs" until_true 60 is "$job" running
+  until_true 30 test -s /home/ann/private; chmod 600 /home/ann/private
+  check "the page: what it writes" until_true 30 page_says "from the job" GET "/api/v1/jobs/$job/output"
+  check "the page: on which port it listens" until_true 60 page_says 8123 GET "/api/v1/jobs/$job/ports"
+  link=$(page POST "/api/v1/jobs/$job/ports/8123" | grep -o '/.cosy/enter?ticket=[0-9a-f]*')
+  host=j$job-8123.localhost:8090
+  link=$(HOST=$host page GET "$link" | grep -io 'cosy-app=[0-9a-f]*')
+  check "the page: the program itself" env HOST="$host" bash -c "$(declare -f page page_says); token=none; page_says 'from the program' GET / 'Cookie: $link'"
+  shell=$(page POST "/api/v1/jobs/$job/shells" | grep -o '"id":"[0-9a-f]*' | cut -d'"' -f4)
+  check "the page: a shell" until_true 30 page_says '\["[$]' GET "/api/v1/shells/$shell/screen"
+  ccancel "$job"; until_true 60 has_ended "$job" cancelled
+  check "the page: what it wrote, afterwards" until_true 30 page_says "from the job" GET "/api/v1/jobs/$job/output"
+  systemd-analyze security cosy-web --no-pager | grep -i overall
+}
+
 set_clock() { date -s "@$(($(date +%s) + $1))" >/dev/null; } # SECONDS: forward, or back
 steps_of_clock() { cadm events 2>/dev/null | grep -c "clock.*set.* by"; }
 steps_are() { [ "$(steps_of_clock)" = "$1" ]; }
@@ -178,6 +224,7 @@ if [ "${VM_BOOT:-1}" = 1 ]; then
   journalctl -u noded --no-pager -o cat | grep -i warn
   life_of_noded
   limits
+  the_page
   clocks
   systemd-analyze security noded cosyd --no-pager 2>/dev/null | grep -i overall
   systemd-analyze security noded --no-pager | grep overall; systemd-analyze security cosyd --no-pager | grep overall

@@ -144,9 +144,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Faults> {
         apps: apps(&mut check, file.jobs_address.as_ref(), address.is_some(), listen),
         node_sockets: match file.node_socket {
             Some(socket) => vec![socket],
-            None => [node_socket::STEP_SOCKET, node_socket::OLD_STEP_SOCKET]
-                .map(PathBuf::from)
-                .to_vec(),
+            None => node_socket::of_this_host(),
         },
         socket: file
             .socket

@@ -29,6 +29,23 @@ pub struct NoWay {
     tried: String,
 }
 
+/// Where node daemons keep what runs, unless configured otherwise.
+const SPOOL: &str = "/var/spool/cosy";
+
+/// Where a node daemon of this host listens that is configured as `noded join` does it: in its spool, by
+/// the name of the host.
+pub fn of_this_host() -> Vec<PathBuf> {
+    let name = rustix::system::uname();
+    let name = name.nodename().to_string_lossy();
+    let short = name.split('.').next().unwrap_or_default();
+    let in_spool = [name.as_ref(), short]
+        .into_iter()
+        .filter(|name| !name.is_empty() && !name.contains('/'))
+        .map(|name| Path::new(SPOOL).join(name).join("steps.sock"));
+    let usual = [STEP_SOCKET, OLD_STEP_SOCKET].map(PathBuf::from);
+    usual.into_iter().chain(in_spool).collect()
+}
+
 /// What `COSY_STEP_SOCKET` names.
 pub fn socket_variable() -> Option<PathBuf> {
     let path = std::env::var_os(variables::STEP_SOCKET).filter(|v| !v.is_empty())?;

@@ -19,6 +19,8 @@ use tokio::net::UnixStream;
 
 /// How long a node daemon may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
+/// Sockets that are remembered to have led to a node daemon.
+const GOOD: usize = 4;
 
 /// The way to a job for one user.
 #[derive(Clone, Debug)]
@@ -30,23 +32,43 @@ struct Way {
 
 /// Ways that were found lately: a page with many pictures does not ask the controller for each.
 #[derive(Debug, Default)]
-pub struct Ways(Mutex<HashMap<(Uid, JobId), Way>>);
+pub struct Ways {
+    known: Mutex<HashMap<(Uid, JobId), Way>>,
+    /// Sockets that led to a node daemon, the latest last: they lead to one when a job is over, too.
+    good: Mutex<Vec<PathBuf>>,
+}
 
 impl Ways {
     fn known(&self, user: Uid, job: JobId) -> Option<Way> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let way = all.get(&(user, job))?;
         (way.at.elapsed() < PASS_FRESH).then(|| way.clone())
     }
 
     fn keep(&self, user: Uid, job: JobId, way: &Way) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= PASSES {
             all.retain(|_, way| way.at.elapsed() < PASS_FRESH);
         }
         if all.len() < PASSES {
             all.insert((user, job), way.clone());
         }
+    }
+}
+
+impl Ways {
+    /// Sockets that led to a node daemon, the latest first.
+    fn good(&self) -> Vec<PathBuf> {
+        let all = self.good.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().rev().cloned().collect()
+    }
+
+    fn led(&self, socket: PathBuf) {
+        let mut all = self.good.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|other| *other != socket);
+        all.push(socket);
+        let more = all.len().saturating_sub(GOOD);
+        all.drain(..more);
     }
 }
 
@@ -64,7 +86,7 @@ pub async fn ask(site: &Site, user: Uid, ask: StepAsk) -> Result<(StepAnswer, Un
             way
         }
     };
-    converse(&way, ask).await
+    converse(site, &way, ask).await
 }
 
 /// Reads a part of a file as that user: on the first node of a job that runs, else on this host.
@@ -89,12 +111,14 @@ pub async fn read_file(
     let (answer, _) = match runs {
         true => ask(site, user, wanted).await?,
         false => {
+            let mut sockets = site.ways.good();
+            sockets.extend(site.config.node_sockets.iter().cloned());
             let way = Way {
                 pass: pass(site, user, None).await?,
-                sockets: site.config.node_sockets.clone(),
+                sockets,
                 at: Instant::now(),
             };
-            converse(&way, wanted).await?
+            converse(site, &way, wanted).await?
         }
     };
     match answer {
@@ -125,18 +149,18 @@ async fn find(site: &Site, user: Uid, job: JobId) -> Result<Way> {
     })
 }
 
-async fn converse(way: &Way, ask: StepAsk) -> Result<(StepAnswer, UnixStream)> {
+async fn converse(site: &Site, way: &Way, ask: StepAsk) -> Result<(StepAnswer, UnixStream)> {
     let sockets = way.sockets.clone();
     let connect = move || {
         let each = sockets.iter();
-        each.filter_map(|socket| cluster::connect(socket, CONNECT).ok())
+        each.filter_map(|socket| Some((cluster::connect(socket, CONNECT).ok()?, socket.clone())))
             .next()
     };
     let connected = tokio::task::spawn_blocking(connect).await.ok().flatten();
-    let Some(connected) = connected else {
+    let Some((connected, socket)) = connected else {
         return Err(no_way(
-            "no node daemon can be reached from the host of this page: it needs noded there \
-             (docs/web.md)",
+            "no node daemon can be reached from the host of this page: it needs noded there, and \
+             'node_socket' in web.toml where that listens elsewhere (docs/web.md)",
         ));
     };
     let lost = || no_way("the node daemon was lost: try again");
@@ -161,7 +185,10 @@ async fn converse(way: &Way, ask: StepAsk) -> Result<(StepAnswer, UnixStream)> {
             Err(no_way(&refusal.message))
         }
         Ok(Some(StepAnswer::Refused(refusal))) => Err(refusal.into()),
-        Ok(Some(answer)) => Ok((answer, stream)),
+        Ok(Some(answer)) => {
+            site.ways.led(socket);
+            Ok((answer, stream))
+        }
         Ok(None) | Err(_) => Err(lost()),
     }
 }
