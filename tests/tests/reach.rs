@@ -164,6 +164,68 @@ fn programs_of_jobs_are_reached_by_whose_they_are() {
     });
 }
 
+/// A program that goes over to another protocol with everybody who wants it, and then waits.
+const WAITS: &str = "import socket, threading\n\
+    server = socket.create_server(('127.0.0.1', 0))\n\
+    def serve(client):\n\
+    \x20   heard = client.recv(9999)\n\
+    \x20   if b'upgrade: x' not in heard.lower():\n\
+    \x20       client.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\n\\r\\n')\n\
+    \x20       return client.close()\n\
+    \x20   client.sendall(b'HTTP/1.1 101 X\\r\\nUpgrade: x\\r\\nConnection: upgrade\\r\\n\\r\\n')\n\
+    \x20   client.recv(1)\n\
+    while True:\n\
+    \x20   threading.Thread(target=serve, args=[server.accept()[0]], daemon=True).start()\n";
+
+#[test]
+fn one_user_has_so_many_connections_to_programs() {
+    let Some((cluster, page)) = site("jobs_address = \"http://*.jobs.test\"\n") else {
+        return;
+    };
+    let job = running(&cluster, &page, DAEMON, &["-o", "/dev/null", "--", "python3", "-c", WAITS]);
+    let ann = page.bearer(&cluster, DAEMON);
+    let port = port_of(&page, &job, &ann);
+    let path = format!("/api/v1/jobs/{job}/ports/{port}");
+    let link = page.ask("POST", &path, &[&ann, JSON], "").expect(200);
+    let origin = format!("http://j{job}-{port}.jobs.test");
+    let host = format!("Host: j{job}-{port}.jobs.test");
+    let entrance = link["link"]
+        .as_str()
+        .unwrap()
+        .strip_prefix(&origin)
+        .unwrap();
+    let cookie = format!("Cookie: {}", page.ask("GET", entrance, &[&host], "").cookie());
+    let connect = || {
+        let mut stream = TcpStream::connect(page.address()).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        let text = format!(
+            "GET / HTTP/1.1\r\n{host}\r\n{cookie}\r\nOrigin: {origin}\r\nConnection: upgrade\r\n\
+             Upgrade: x\r\n\r\n"
+        );
+        stream.write_all(text.as_bytes()).unwrap();
+        let mut said = [0; 12];
+        stream.read_exact(&mut said).unwrap();
+        (String::from_utf8_lossy(&said).into_owned(), stream)
+    };
+    let mut open = Vec::new();
+    let last = loop {
+        let (said, stream) = connect();
+        if said != "HTTP/1.1 101" {
+            break said;
+        }
+        open.push(stream);
+        assert!(open.len() < 100, "there is no end");
+    };
+    // Those that went over to another protocol count as long as they are open.
+    assert_eq!((last.as_str(), open.len()), ("HTTP/1.1 429", 32));
+    drop(open);
+    wait::until("there is room again", || {
+        (page.ask("GET", "/", &[&host, &cookie], "").status == 200).then_some(())
+    });
+}
+
 #[test]
 fn a_shell_is_the_users_own() {
     let Some((cluster, page)) = site("") else {

@@ -91,7 +91,7 @@ pub const APPS_OF_USER: usize = 32;
 /// How long a link into a program of a job is good.
 pub const APP_LINK_FOR: Duration = Duration::from_secs(60);
 /// Requests to programs of jobs at once of one user; further ones wait for their turn.
-pub const APP_REQUESTS_OF_USER: usize = 24;
+pub const APP_REQUESTS_OF_USER: usize = 32;
 /// The same of everybody together.
 pub const APP_REQUESTS: usize = 400;
 /// How long a program of a job may take to begin its answer.

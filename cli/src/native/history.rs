@@ -76,9 +76,10 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         return steps_of(context, matches, filter);
     }
     let format = matches.get_one::<Vec<JobField>>("format");
+    let style = stat::table_style(matches);
     let columns = match format {
         Some(fields) => fields.iter().map(|f| JobColumn::Field(*f)).collect(),
-        None => default_columns(filter.users.len() != 1),
+        None => default_columns(filter.users.len() != 1, style.width.is_some()),
     };
     let fields = match format {
         Some(fields) => fields.clone(),
@@ -87,7 +88,7 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     };
     let named = !filter.ids.is_empty();
     let table = context.fetch_jobs(Request::History { filter, fields })?;
-    let (style, none) = (stat::table_style(matches), table.rows == 0);
+    let none = table.rows == 0;
     output::print(&match format {
         _ if as_json => stat::json_text(&json!({ "jobs": job_table::json(&table) })),
         Some(_) => job_table::list(&table, &columns, &[], &now, style.uncut()).text,
@@ -206,7 +207,9 @@ const LEAVE: &[&str] = &[
     "NAME", "EXIT",
 ];
 
-fn default_columns(with_user: bool) -> Vec<JobColumn> {
+/// The columns of the list. What was used in per cent is for people: programs that read the list have the
+/// columns that they had.
+fn default_columns(with_user: bool, on_terminal: bool) -> Vec<JobColumn> {
     use JobField as F;
     let mut shown = vec![
         JobColumn::Titled(F::Ref, "ID", None),
@@ -220,10 +223,15 @@ fn default_columns(with_user: bool) -> Vec<JobColumn> {
         JobColumn::Cpu,
         JobColumn::Titled(F::PeakMemory, "MEMORY", None),
         JobColumn::Nodes,
-        JobColumn::CoresUsed,
-        JobColumn::MemoryUsed,
-        JobColumn::TimeUsed,
     ];
+    if on_terminal {
+        let used = [
+            JobColumn::CoresUsed,
+            JobColumn::MemoryUsed,
+            JobColumn::TimeUsed,
+        ];
+        shown.extend(used);
+    }
     if with_user {
         shown.insert(2, JobColumn::Titled(F::User, "USER", Some(6)));
     }

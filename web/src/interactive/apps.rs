@@ -184,10 +184,13 @@ async fn pass_on(
     let (mut program, connection) = http1::handshake(TokioIo::new(stream))
         .await
         .map_err(|_| lost())?;
-    // Ends when both have what they wanted; the turn lasts as long.
+    // Ends when both have what they wanted; the turn lasts as long, and as long as another protocol that
+    // the connection goes over to.
+    let turn = Arc::new(turn);
+    let held = Arc::clone(&turn);
     tokio::spawn(async move {
         let _ = connection.with_upgrades().await;
-        drop(turn);
+        drop(held);
     });
     let upgrades = headers::is_upgrade(request.headers());
     let browser = upgrades.then(|| hyper::upgrade::on(&mut request));
@@ -214,6 +217,7 @@ async fn pass_on(
                 let (mut browser, mut program) = (TokioIo::new(browser), TokioIo::new(program));
                 let _ = tokio::io::copy_bidirectional(&mut browser, &mut program).await;
             }
+            drop(turn);
         });
     } else if switched {
         return Err(lost());
@@ -229,7 +233,7 @@ fn told_of(problem: &Problem) -> Response {
     told(problem.status, &problem.message)
 }
 
-/// A page for people, in plain text; while a program may still be starting, it is loaded again.
+/// A page for people, in plain text.
 fn told(status: StatusCode, message: &str) -> Response {
     let mut answer = (status, format!("{message}\n")).into_response();
     let headers = answer.headers_mut();
