@@ -37,7 +37,8 @@ async function main() {
   await part("the terminal has the size of its window, and keeps what left it", async () => {
     await page.setViewportSize({ width: 1000, height: 700 });
     await page.keyboard.type("clear; sleep 1; stty size; seq 300\n");
-    await seen(page, "300");
+    // The line that was typed has the number too.
+    await page.locator(".screen > div", { hasText: /^300$/ }).waitFor();
     await page.keyboard.press("Shift+PageUp");
     await page.getByText("lines above the last ones").waitFor();
     await page.keyboard.type("\n");
