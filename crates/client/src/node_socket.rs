@@ -55,7 +55,7 @@ pub fn socket_variable() -> Option<PathBuf> {
 /// The sockets that may lead to a job's first node, in the order in which they are tried, for a
 /// program that talks with the controller at one of those.
 pub fn to_job(endpoint: &AllocationEndpoint, controllers: &[PathBuf]) -> Vec<PathBuf> {
-    candidates(endpoint, &boot_id(), socket_variable(), controllers)
+    candidates(endpoint, &boot_id(), socket_variable(), controllers, of_this_host())
 }
 
 /// Connects from outside to a job's first node; gives the connection and the path of its socket.
@@ -89,13 +89,13 @@ fn candidates(
     boot_id: &str,
     socket_variable: Option<PathBuf>,
     cluster: &[PathBuf],
+    usual: Vec<PathBuf>,
 ) -> Vec<PathBuf> {
     let here = !boot_id.is_empty() && endpoint.boot_id.trim() == boot_id;
     let first = endpoint.socket.as_ref().filter(|_| here).map(PathBuf::from);
-    let usual = [STEP_SOCKET, OLD_STEP_SOCKET].map(|path| Some(path.into()));
     let beside = cluster.iter().map(|socket| step_socket_beside(socket));
     let named = [first, socket_variable].into_iter().chain(beside);
-    let mut all: Vec<PathBuf> = named.chain(usual).flatten().collect();
+    let mut all: Vec<PathBuf> = named.flatten().chain(usual).collect();
     let mut seen = Vec::new();
     all.retain(|p| {
         !seen.contains(p) && {
@@ -141,7 +141,9 @@ mod tests {
     fn which_sockets() {
         let check = |socket, boot, socket_variable: Option<&str>, cluster: &str, want: &[&str]| {
             let socket_variable = socket_variable.map(PathBuf::from);
-            let got = candidates(&endpoint(socket), boot, socket_variable, &[cluster.into()]);
+            let usual = [STEP_SOCKET, OLD_STEP_SOCKET].map(PathBuf::from).to_vec();
+            let got =
+                candidates(&endpoint(socket), boot, socket_variable, &[cluster.into()], usual);
             let got: Vec<&str> = got.iter().filter_map(|p| p.to_str()).collect();
             assert_eq!(got, want);
         };
