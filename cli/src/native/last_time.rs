@@ -4,6 +4,7 @@
 //! One page of history is asked for, which is bounded however many jobs there are, and not waited
 //! for longer than a moment. Nothing is said where nothing is known.
 
+use super::used::Used;
 use crate::units::{brief, bytes};
 use crate::{output, quick, times};
 use cosy_client::Caller;
@@ -132,21 +133,17 @@ impl Job {
     /// The last row of a table: the latest one of history.
     fn of(table: &Table) -> Option<Self> {
         let row = table.rows.checked_sub(1)?;
-        let number = |field| table.number(row, field);
-        let some = |field| number(field).filter(|n| *n > 0);
+        let used = Used { table, row };
         Some(Self {
             id: table.text(row, JobField::Ref).to_owned(),
             state: table.text(row, JobField::State).parse().ok(),
-            end: number(JobField::End),
-            ran: number(JobField::Elapsed).map(Span),
-            limit: some(JobField::TimeLimit)
-                .map(Span)
-                .filter(|l| !l.is_unlimited()),
-            cores: some(JobField::Cores),
-            memory_bytes: some(JobField::MemoryPerNode).map(|mib| mib.saturating_mul(1 << 20)),
-            peak_bytes: some(JobField::PeakMemory),
-            cpu_us: number(JobField::UserCpu)
-                .map(|user| user.saturating_add(number(JobField::SystemCpu).unwrap_or(0))),
+            end: used.number(JobField::End),
+            ran: used.number(JobField::Elapsed).map(Span),
+            limit: used.limit(),
+            cores: used.some(JobField::Cores),
+            memory_bytes: used.memory_bytes(),
+            peak_bytes: used.some(JobField::PeakMemory),
+            cpu_us: used.cpu_us(),
         })
     }
 }

@@ -44,11 +44,13 @@ pub struct Used<'t> {
 }
 
 impl Used<'_> {
-    fn number(self, field: JobField) -> Option<i64> {
+    /// A number that is known.
+    pub fn number(self, field: JobField) -> Option<i64> {
         self.table.number(self.row, field)
     }
 
-    fn some(self, field: JobField) -> Option<i64> {
+    /// A number that is more than nothing.
+    pub fn some(self, field: JobField) -> Option<i64> {
         self.number(field).filter(|n| *n > 0)
     }
 
@@ -65,7 +67,8 @@ impl Used<'_> {
         Some(user.unwrap_or(0).saturating_add(system.unwrap_or(0)))
     }
 
-    fn limit(self) -> Option<Span> {
+    /// Its time limit, where it has one.
+    pub fn limit(self) -> Option<Span> {
         let limit = self.some(JobField::TimeLimit).map(Span);
         limit.filter(|limit| !limit.is_unlimited())
     }
@@ -77,10 +80,15 @@ impl Used<'_> {
         percent(self.cpu_us()? / 1000, had)
     }
 
+    /// Bytes of memory that it was given on a node.
+    pub fn memory_bytes(self) -> Option<i64> {
+        let mib = self.some(JobField::MemoryPerNode)?;
+        Some(mib.saturating_mul(1 << 20))
+    }
+
     /// Per cent of the memory that it had on a node, on the one where it used most.
     pub fn memory_percent(self) -> Option<i64> {
-        let mib = self.some(JobField::MemoryPerNode)?;
-        percent(self.some(JobField::PeakMemory)?, mib.saturating_mul(1 << 20))
+        percent(self.some(JobField::PeakMemory)?, self.memory_bytes()?)
     }
 
     /// Per cent of its time limit.
