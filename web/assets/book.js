@@ -4,6 +4,7 @@ import { confirm, field, h, put, table, tell } from "./dom.js";
 import { calendar } from "./calendar.js";
 import { keep } from "./main.js";
 import { away, clock, count, exact, local, seconds, span, state, su, tone, typedLength, typedMemory } from "./words.js";
+import { accountField, fillQueues } from "./wanted.js";
 
 const FREE = new Set(["confirmed", "active", "held"]);
 
@@ -27,7 +28,7 @@ function page(main) {
   const time = input("length", url.get("length") || "2h", { required: true });
   const whole = h("input", { type: "checkbox" });
   const queue = h("select", {});
-  const account = h("select", {}, h("option", { value: "" }, "the usual one"));
+  const account = accountField((a) => (a.available === null ? a.name : `${a.name} (${su(a.available)} left)`));
   const name = input("name", "", { placeholder: "for you to know it by", maxlength: 64 });
   const repeat = h("select", {}, h("option", { value: "" }, "once"), h("option", { value: "DAILY" }, "every day"), h("option", { value: "WEEKLY" }, "every week"));
   const times = input("times", "4", { type: "number", min: 2, max: 100 });
@@ -275,8 +276,7 @@ function page(main) {
     const before = reservations.filter((r) => !FREE.has(r.state)).slice(-10).reverse();
     put(list, h("div", { class: "card" }, h("h2", {}, "My bookings"), bookings([...live, ...before], () => { lists.again(); hours.again(); }, waitFor)));
   }, 8000);
-  get("/queues").then(({ queues }) => put(queue, queues.map((q) => h("option", { value: q.name, selected: q.default }, q.name)))).catch(() => {});
-  get("/accounts").then(({ accounts }) => put(account, h("option", { value: "" }, "the usual one"), accounts.map((a) => h("option", { value: a.name }, a.available === null ? a.name : `${a.name} (${su(a.available)} left)`)))).catch(() => {});
+  fillQueues(queue).catch(() => {});
   return () => {
     clearInterval(held);
     hours.stop();

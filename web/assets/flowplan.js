@@ -1,8 +1,9 @@
 // A workflow file on the page: what would be booked, at what price, before it is.
-import { get, post, session } from "./api.js";
+import { post, session } from "./api.js";
 import { confirm, field, figure, h, put, table, tell } from "./dom.js";
 import { go } from "./main.js";
 import { clock, count, local, seconds, su } from "./words.js";
+import { accountField } from "./wanted.js";
 
 const MOST = 1 << 20;
 const EXAMPLE = `[workflow]
@@ -38,7 +39,7 @@ export function planner(main, drawn) {
   const chosen = h("input", { type: "file", accept: ".toml,.json,text/*" });
   const by = h("select", {}, h("option", { value: "finish_by" }, "done by"), h("option", { value: "slack" }, "longer than the shortest by"), h("option", { value: "" }, "as the file says"));
   const deadline = h("input", { value: "now+6h", maxlength: 100 });
-  const account = h("select", {}, h("option", { value: "" }, "the usual one"));
+  const account = accountField();
   const folder = h("input", { value: session.me.home || "/", required: true });
   const wrong = h("p", { role: "alert" });
   const found = h("div", { "aria-live": "polite" });
@@ -129,7 +130,6 @@ export function planner(main, drawn) {
       h("div", { class: "card" }, h("h2", {}, "By when?"), h("div", { class: "fields" }, field("Deadline", by), field("Time or share", deadline, "tomorrow 8:00, now+6h; 50%"), field("Account", account), field("Folder", folder, "of tasks that name none")),
         wrong, h("p", {}, h("button", { type: "submit", class: "main" }, "Plan it")), h("p", { class: "soft" }, "Nothing is booked by planning."))),
     found);
-  get("/accounts").then(({ accounts }) => put(account, h("option", { value: "" }, "the usual one"), accounts.map((a) => h("option", { value: a.name }, a.name)))).catch(() => {});
   return () => {
     asked++;
   };

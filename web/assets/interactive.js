@@ -4,6 +4,7 @@ import { attempt, field, h, put, table, tell } from "./dom.js";
 import { go, keep } from "./main.js";
 import { terminal } from "./terminal.js";
 import { away, clock, count, local, seconds, state, typedLength, typedMemory } from "./words.js";
+import { fillQueues, quoteAsk, restFields } from "./wanted.js";
 
 const SHELL = "# Keeps the machine for the shell in the page, which gives it back at its end.\nexec sleep infinity\n";
 const NOTEBOOK = "# Only this machine and the page reach it: the page leads in, JUPYTER_TOKEN lets in.\nexec jupyter lab --no-browser --ip=127.0.0.1 --ServerApp.token=\"$JUPYTER_TOKEN\"\n";
@@ -30,7 +31,7 @@ function begin(place) {
   const wrong = h("p", { role: "alert" });
   const button = h("button", { type: "submit", class: "main", disabled: session.me.read_only }, "Begin");
   const chosen = () => KINDS.find((one) => one.word === kind.value);
-  const wanted = () => ({ seconds: typedLength(time.value), mib: typedMemory(memory.value), cores: Number(cores.value) || 1, gpus: Number(gpus.value) || 0 });
+  const wanted = () => ({ seconds: typedLength(time.value), mib: typedMemory(memory.value), nodes: 1, tasks: 1, cores: Number(cores.value) || 1, gpus: Number(gpus.value) || 0 });
   let asked = 0, known = -1;
   const look = keep(async () => {
     const mine = asked;
@@ -38,8 +39,7 @@ function begin(place) {
     known = mine;
     try {
       const w = wanted();
-      const ask = { length: w.seconds, nodes: 1, tasks: 1, cores_per_task: w.cores, gpus_per_node: w.gpus, most: 1, ...(queue.value && { queue: queue.value }), ...(w.mib && { memory_mib_per_node: w.mib }) };
-      const quote = await post("/quotes", ask);
+      const quote = await post("/quotes", quoteAsk(w, queue.value, 1));
       if (mine !== asked) return;
       const at = quote.plain_start_ms;
       put(outlook, h("strong", {}, !at ? "When it would begin cannot be told." : at <= Date.now() + 5000 ? "It would begin at once." : `It would begin ${away(at)}, at ${clock(at)}. `),
@@ -65,13 +65,11 @@ function begin(place) {
     button.disabled = true;
     try {
       const w = wanted(), one = chosen(), word = one.word === "notebook" ? secret() : null;
-      const number = (n) => ({ set: true, infinite: false, number: n });
       const { job, notes } = await submitted({
         script: `#!/bin/bash -l\n${one.word === "shell" ? SHELL : commands.value}`,
         job: {
-          name: one.name, nodes: "1", tasks: 1, cpus_per_task: w.cores, time_limit: number(Math.ceil(w.seconds / 60)),
+          ...restFields(w, queue.value), name: one.name,
           current_working_directory: session.me.home || "/", standard_output: one.word === "shell" ? "/dev/null" : "%x-%j.out",
-          ...(queue.value && { partition: queue.value }), ...(w.mib && { memory_per_node: number(w.mib) }), ...(w.gpus && { tres_per_node: `gres/gpu:${w.gpus}` }),
           environment: [`HOME=${session.me.home || "/"}`, `USER=${session.me.user}`, "PATH=/usr/local/bin:/usr/bin:/bin", ...(word ? [`JUPYTER_TOKEN=${word}`] : [])],
         },
       });
@@ -87,10 +85,7 @@ function begin(place) {
     h("h2", {}, "Begin"),
     h("div", { class: "fields" }, field("What", kind), field("Queue", queue), field("Cores", cores), field("Memory", memory, "16G"), field("GPUs", gpus), field("How long at most", time, "90m, 2h30m")),
     commandField, outlook, wrong, h("p", {}, button)));
-  get("/queues").then(({ queues }) => {
-    put(queue, queues.map((q) => h("option", { value: q.name, selected: q.default }, q.name)));
-    changed();
-  }).catch(() => {});
+  fillQueues(queue).then(changed).catch(() => {});
   return look.stop;
 }
 

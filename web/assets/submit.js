@@ -3,6 +3,7 @@ import { get, post, session, submitted } from "./api.js";
 import { field, h, put, tell } from "./dom.js";
 import { go, keep } from "./main.js";
 import { away, clock, local, su, typedLength, typedMemory } from "./words.js";
+import { accountField, fillQueues, quoteAsk, restFields } from "./wanted.js";
 
 /** Seconds at the end of a booking that its jobs leave for the next one. */
 const MARGIN = 2;
@@ -35,7 +36,7 @@ export function show(main) {
   const memory = input("", { placeholder: "as usual" });
   const gpus = input("", { type: "number", min: 0, placeholder: "0" });
   const time = input("1h", { required: true });
-  const account = h("select", {}, h("option", { value: "" }, "the usual one"));
+  const account = accountField();
   const folder = input(session.me.home || "/", { required: true });
   const output = input("%x-%j.out", { required: true });
   const templates = h("select", {});
@@ -73,12 +74,9 @@ export function show(main) {
   ].filter((line) => line || line === "").join("\n");
 
   // The interface reads no lines '#SBATCH': they are there for who keeps the script.
-  const number = (n) => ({ set: true, infinite: false, number: n });
   const fields = (w) => ({
-    name: name.value, nodes: String(w.nodes), tasks: w.tasks, cpus_per_task: w.cores,
-    time_limit: number(Math.ceil(w.seconds / 60)), standard_output: output.value, current_working_directory: folder.value,
-    ...(booking && { reservation: String(booking.id) }), ...(queue.value && { partition: queue.value }), ...(account.value && { account: account.value }),
-    ...(w.mib && { memory_per_node: number(w.mib) }), ...(w.gpus && { tres_per_node: `gres/gpu:${w.gpus}` }),
+    ...restFields(w, queue.value), name: name.value, standard_output: output.value, current_working_directory: folder.value,
+    ...(booking && { reservation: String(booking.id) }), ...(account.value && { account: account.value }),
   });
 
   const write = () => {
@@ -106,11 +104,8 @@ export function show(main) {
       if (booking) put(outlook, inside(booking, w));
       return;
     }
-    const ask = { length: w.seconds, nodes: w.nodes, tasks: w.tasks, cores_per_task: w.cores, gpus_per_node: w.gpus, most: 40 };
-    if (queue.value) ask.queue = queue.value;
-    if (w.mib) ask.memory_mib_per_node = w.mib;
     try {
-      const quote = await post("/quotes", ask);
+      const quote = await post("/quotes", quoteAsk(w, queue.value, 40));
       if (mine !== asked) return;
       known = mine;
       const slot = quote.choice === null ? null : quote.slots[quote.choice];
@@ -175,10 +170,7 @@ export function show(main) {
         h("div", { class: "card" }, h("h2", {}, "The script"), script))));
   fill();
   write();
-  get("/queues").then(({ queues }) => {
-    put(queue, queues.map((q) => h("option", { value: q.name, selected: booking ? q.name === booking.queue : q.default }, q.name)));
-    changed();
-  }).catch(() => {});
+  fillQueues(queue, (q) => (booking ? q.name === booking.queue : q.default)).then(changed).catch(() => {});
   if (wantedBooking) {
     get(`/reservations/${encodeURIComponent(wantedBooking)}`).then((r) => {
       if (!r.usable || !["confirmed", "active"].includes(r.state)) throw new Error(`booking ${r.name} takes no jobs of yours: it is ${r.state}`);
@@ -191,7 +183,6 @@ export function show(main) {
       changed();
     }).catch((e) => put(into, h("div", { class: "card offer no" }, h("p", { role: "alert" }, `There is no booking ${wantedBooking} for this: ${local(e.message)}. `, h("a", { href: "/submit" }, "Submit without it")))));
   }
-  get("/accounts").then(({ accounts }) => put(account, h("option", { value: "" }, "the usual one"), accounts.map((a) => h("option", { value: a.name }, a.name)))).catch(() => {});
   get("/templates").then((told) => {
     all = [...told.templates, ...BUILT_IN];
     fill();

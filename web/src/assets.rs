@@ -46,6 +46,7 @@ const ASSETS: &[Asset] = assets! {
     "nodes.js" => "text/javascript; charset=utf-8",
     "admin.js" => "text/javascript; charset=utf-8",
     "interactive.js" => "text/javascript; charset=utf-8",
+    "wanted.js" => "text/javascript; charset=utf-8",
     "terminal.js" => "text/javascript; charset=utf-8",
 };
 
