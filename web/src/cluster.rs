@@ -3,29 +3,23 @@
 //! What one user asks does not hold others up: of each only [`QUESTIONS_OF_USER`] are with the threads
 //! at once, and a limited number wait.
 
-use crate::limits::{ANSWER, QUESTIONS_OF_USER, TURN, WAITING_OF_USER, WORKERS};
+use crate::limits::{ANSWER, QUESTIONS_OF_USER, WAITING_OF_USER, WORKERS};
 use crate::problem::{Problem, Result};
+use crate::turns::{Turn, Turns};
 use cosy_client::{CallError, Caller, Looks, RetryPolicy, new_key};
 use cosy_model::api::{Reply, Request};
 use cosy_model::{Refusal, Uid};
 use cosy_proto::client::RequestKey;
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 /// The way to the controller.
 pub struct Cluster {
     queue: mpsc::Sender<Question>,
-    workers: Arc<Semaphore>,
-    users: Mutex<HashMap<Option<Uid>, Arc<Turns>>>,
-}
-
-/// The places of one user.
-struct Turns {
-    asking: Arc<Semaphore>,
-    waiting: Arc<Semaphore>,
+    asking: Turns,
+    waiting: Turns,
 }
 
 struct Question {
@@ -34,7 +28,7 @@ struct Question {
     key: Option<RequestKey>,
     answer: oneshot::Sender<std::result::Result<Reply, CallError>>,
     /// Given back when the question is answered.
-    _turn: [OwnedSemaphorePermit; 2],
+    _turn: Turn,
 }
 
 impl Cluster {
@@ -48,8 +42,8 @@ impl Cluster {
         }
         Self {
             queue,
-            workers: Arc::new(Semaphore::new(WORKERS)),
-            users: Mutex::default(),
+            asking: Turns::new(WORKERS, QUESTIONS_OF_USER),
+            waiting: Turns::of_each(WAITING_OF_USER),
         }
     }
 
@@ -124,41 +118,14 @@ impl Cluster {
         answered.await.map_err(|_| Problem::unexpected())
     }
 
-    async fn turn(&self, user: Option<Uid>) -> Result<[OwnedSemaphorePermit; 2]> {
-        let turns = self.turns(user);
+    async fn turn(&self, user: Option<Uid>) -> Result<Turn> {
         let busy = || Problem::busy("you ask more at once than is answered: try again in a moment");
-        let waiting = turns
-            .waiting
-            .clone()
-            .try_acquire_owned()
-            .map_err(|_| busy())?;
-        let both = async {
-            let own = turns.asking.clone().acquire_owned().await.ok()?;
-            let worker = self.workers.clone().acquire_owned().await.ok()?;
-            Some([own, worker])
-        };
-        let turn = tokio::time::timeout(TURN, both).await;
+        let waiting = self.waiting.try_take(user).ok_or_else(busy)?;
+        let turn = self.asking.take(user).await;
         drop(waiting);
-        match turn {
-            Ok(Some(turn)) => Ok(turn),
-            Ok(None) | Err(_) => Err(Problem::unavailable(
-                "the controller takes long to answer: try again in a moment",
-            )),
-        }
-    }
-
-    fn turns(&self, user: Option<Uid>) -> Arc<Turns> {
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        if users.len() > 1000 {
-            users.retain(|_, turns| Arc::strong_count(turns) > 1);
-        }
-        let new = || {
-            Arc::new(Turns {
-                asking: Arc::new(Semaphore::new(QUESTIONS_OF_USER)),
-                waiting: Arc::new(Semaphore::new(WAITING_OF_USER)),
-            })
-        };
-        users.entry(user).or_insert_with(new).clone()
+        turn.ok_or_else(|| {
+            Problem::unavailable("the controller takes long to answer: try again in a moment")
+        })
     }
 }
 

@@ -29,6 +29,8 @@ pub mod scrapes;
 pub mod server;
 pub mod site;
 pub mod templates;
+pub mod tickets;
 pub mod tokens;
+pub mod turns;
 pub mod users;
 pub mod who;

@@ -1,15 +1,17 @@
 //! Links that log a browser in, each once and for a short time.
 
 use crate::limits::{LINK_FOR, LINKS};
-use crate::problem::{Problem, Result};
-use cosy_proto::keys::{random_hex, sha256_hex};
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use crate::problem::Result;
+use crate::tickets::Tickets;
 
-/// Links that nobody has used yet, by the digest of their ticket.
-#[derive(Default)]
-pub struct Links(Mutex<HashMap<String, (Instant, String)>>);
+/// Links that nobody has used yet, with whom they log in.
+pub struct Links(Tickets<String>);
+
+impl Default for Links {
+    fn default() -> Self {
+        Self(Tickets::new(LINK_FOR, LINKS, "too many links are unused: try again in two minutes"))
+    }
+}
 
 impl Links {
     /// The ticket of a new link for that user.
@@ -17,22 +19,12 @@ impl Links {
     /// # Errors
     /// Too many are unused.
     pub fn make(&self, user: &str) -> Result<String> {
-        let ticket = random_hex(16).map_err(|e| Problem::unavailable(e.to_string()))?;
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, (at, _)| at.elapsed() < LINK_FOR);
-        if all.len() >= LINKS {
-            return Err(Problem::busy("too many links are unused: try again in two minutes"));
-        }
-        all.insert(sha256_hex(ticket.as_bytes()), (Instant::now(), user.to_owned()));
-        Ok(ticket)
+        self.0.make(user.to_owned())
     }
 
     /// Whom a link logs in; the link is used up.
     pub fn take(&self, ticket: &str) -> Option<String> {
-        let digest = sha256_hex(ticket.as_bytes());
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, user) = all.remove(&digest)?;
-        (at.elapsed() < LINK_FOR).then_some(user)
+        self.0.take(ticket)
     }
 }
 

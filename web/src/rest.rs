@@ -2,10 +2,11 @@
 //! call means, and every word of the answer, is said there.
 
 use crate::limits::{
-    BODY_BYTES, BODY_TIME, DOCUMENTS, DOCUMENTS_OF_USER, PIECE_TIME, SMALL_BODY_BYTES, TURN,
+    BODY_BYTES, BODY_TIME, DOCUMENTS, DOCUMENTS_OF_USER, PIECE_TIME, SMALL_BODY_BYTES,
 };
 use crate::problem::Problem;
 use crate::site::Site;
+use crate::turns::{Turn, Turns};
 use crate::who::{Peer, Who};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -22,9 +23,8 @@ use cosy_rest::fault::Fault;
 use cosy_rest::read::Reading;
 use cosy_rest::version::ApiVersion;
 use cosy_rest::write::{Person, Submitter, Writing};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use std::sync::{Arc, LazyLock, OnceLock};
+use tokio::sync::mpsc;
 
 /// Pieces of an answer that wait to be sent, at most.
 const PIECES: usize = 4;
@@ -193,8 +193,8 @@ async fn look(site: &Site, call: Call, asker: Asker, body: Body) -> Response {
         }
     }
     let status = code(reading.status());
-    let places = match places(Uid(asker.uid)).await {
-        Ok(places) => places,
+    let place = match place(Uid(asker.uid)).await {
+        Ok(place) => place,
         Err(problem) => return stranger(version, None, &problem),
     };
     let (pieces, body) = mpsc::channel::<Bytes>(PIECES);
@@ -210,37 +210,16 @@ async fn look(site: &Site, call: Call, asker: Asker, body: Body) -> Response {
         for misfit in misfits {
             tracing::debug!("{} {}", misfit.field, misfit.why);
         }
-        drop(places);
+        drop(place);
     });
     (status, json_headers(), streamed(body)).into_response()
 }
 
-/// A thread that writes: one of all, and one of the user's own, so that nobody who reads slowly has all.
-async fn places(user: Uid) -> Result<[OwnedSemaphorePermit; 2], Problem> {
-    static ALL: OnceLock<Arc<Semaphore>> = OnceLock::new();
-    static OF_USERS: Mutex<BTreeMap<Uid, Arc<Semaphore>>> = Mutex::new(BTreeMap::new());
-    let own = {
-        let mut users = OF_USERS.lock().unwrap_or_else(PoisonError::into_inner);
-        if users.len() > 1000 {
-            users.retain(|_, places| Arc::strong_count(places) > 1);
-        }
-        let new = || Arc::new(Semaphore::new(DOCUMENTS_OF_USER));
-        users.entry(user).or_insert_with(new).clone()
-    };
-    let all = ALL
-        .get_or_init(|| Arc::new(Semaphore::new(DOCUMENTS)))
-        .clone();
-    let both = async {
-        let own = own.acquire_owned().await.ok()?;
-        Some([own, all.acquire_owned().await.ok()?])
-    };
-    match tokio::time::timeout(TURN, both).await {
-        Ok(Some(places)) => Ok(places),
-        Ok(None) | Err(_) => {
-            let why = "many long answers are being read: try again in a moment";
-            Err(Problem::unavailable(why))
-        }
-    }
+/// A thread that writes.
+async fn place(user: Uid) -> Result<Turn, Problem> {
+    static PLACES: LazyLock<Turns> = LazyLock::new(|| Turns::new(DOCUMENTS, DOCUMENTS_OF_USER));
+    let busy = || Problem::unavailable("many long answers are being read: try again in a moment");
+    PLACES.take(Some(user)).await.ok_or_else(busy)
 }
 
 fn streamed(pieces: mpsc::Receiver<Bytes>) -> Body {
@@ -337,7 +316,7 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_has_all_places() {
-        let soon = |user| tokio::time::timeout(Duration::from_millis(50), places(Uid(user)));
+        let soon = |user| tokio::time::timeout(Duration::from_millis(50), place(Uid(user)));
         let mut held = Vec::new();
         for _ in 0..DOCUMENTS_OF_USER {
             held.push(soon(1).await.expect("there is room").expect("at once"));

@@ -3,18 +3,18 @@
 use crate::cluster::Cluster;
 use crate::config::{AppNames, Config};
 use crate::figures::Shared;
-use crate::interactive::apps::AppTurns;
 use crate::interactive::names::AppAddress;
 use crate::interactive::nodes::Ways;
 use crate::interactive::opened::OpenedApps;
 use crate::interactive::shells::Shells;
-use crate::limits::{FLOW_FILES_OF_USER, STREAMS_OF_USER};
+use crate::limits::{APP_REQUESTS, APP_REQUESTS_OF_USER, FLOW_FILES_OF_USER, STREAMS_OF_USER};
 use crate::links::Links;
 use crate::problem::{Problem, Result};
 use crate::rates::Rates;
 use crate::samples::Samples;
 use crate::templates::{self, Template};
 use crate::tokens::Tokens;
+use crate::turns::Turns;
 use crate::users::Users;
 use cosy_model::Uid;
 use std::collections::HashMap;
@@ -51,7 +51,7 @@ pub struct Site {
     /// Programs of jobs that are open in browsers.
     pub apps: OpenedApps,
     /// Requests to such programs that are under way.
-    pub app_turns: AppTurns,
+    pub app_turns: Turns,
     /// Workflow files that are being read.
     pub flow_files: Places,
     /// The user of the server in front, if it connects over the socket.
@@ -102,7 +102,7 @@ impl Site {
                 AppNames::Below(address) => Some(address.clone()),
             },
             apps: OpenedApps::default(),
-            app_turns: AppTurns::default(),
+            app_turns: Turns::new(APP_REQUESTS, APP_REQUESTS_OF_USER),
             streams: Places::new(STREAMS_OF_USER, "streams"),
             flow_files: Places::new(FLOW_FILES_OF_USER, "workflow files"),
             templates: match &config.templates {

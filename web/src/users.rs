@@ -62,6 +62,12 @@ impl Users {
     }
 }
 
+/// What the directory says of a user now.
+pub async fn entry(uid: Uid) -> Option<nix::unistd::User> {
+    let look = move || nix::unistd::User::from_uid(uid.0.into()).ok().flatten();
+    tokio::task::spawn_blocking(look).await.ok().flatten()
+}
+
 async fn cached<K: Eq + Hash, V: Clone + Send + 'static>(
     known: &Mutex<Known<K, V>>,
     key: K,

@@ -1,5 +1,6 @@
 //! Shells in jobs, and programs of jobs that listen on a port.
 
+use super::values::number;
 use crate::interactive::apps::ENTRANCE;
 use crate::interactive::names::AppName;
 use crate::interactive::nodes;
@@ -30,18 +31,17 @@ const TOGETHER: Duration = Duration::from_millis(20);
 /// So often something is told at least, so that it is seen when nobody reads any more.
 const STILL_HERE: Duration = Duration::from_secs(15);
 
-fn number(job: &str) -> Result<JobId> {
-    let wrong = || {
+fn id(job: &str) -> Result<JobId> {
+    number(job).map(JobId).map_err(|_| {
         Problem::invalid(format!(
             "'{job}' is no number of a job: jobs are reached by their numbers"
         ))
-    };
-    job.parse().map(JobId).map_err(|_| wrong())
+    })
 }
 
 /// On which ports programs of an own job listen.
 pub async fn ports(State(site): SiteState, who: Who, Path(job): Path<String>) -> Result {
-    let job = number(&job)?;
+    let job = id(&job)?;
     let (answer, _) = nodes::ask(&site, who.uid, StepAsk::Ports { job }).await?;
     let StepAnswer::Ports(ports) = answer else {
         return Err(Problem::unexpected());
@@ -61,7 +61,7 @@ fn use_json(used: &LiveUse) -> Json {
 
 /// What an own running job has used so far on its first node.
 pub async fn usage(State(site): SiteState, who: Who, Path(job): Path<String>) -> Result {
-    let job = number(&job)?;
+    let job = id(&job)?;
     let (answer, _) = nodes::ask(&site, who.uid, StepAsk::Usage { job }).await?;
     let StepAnswer::Usage(used) = answer else {
         return Err(Problem::unexpected());
@@ -82,7 +82,7 @@ pub async fn open_port(
     Changer(who): Changer,
     Path((job, port)): Path<(String, String)>,
 ) -> Result {
-    let job = number(&job)?;
+    let job = id(&job)?;
     let port = port.parse().ok().filter(|port| *port > 0);
     let port: u16 = port.ok_or_else(|| Problem::invalid("a port is a number from 1 to 65535"))?;
     let Some(address) = &site.app_address else {
@@ -142,7 +142,7 @@ pub async fn start_shell(
     Path(job): Path<String>,
     Document(new): Document<NewShell>,
 ) -> Result {
-    let job = number(&job)?;
+    let job = id(&job)?;
     let user = shell_user(who.uid).await?;
     let size = ScreenSize::within(new.lines.unwrap_or(24), new.columns.unwrap_or(80));
     let shell = Shells::start(&site, who.uid, &user, job, size, new.ends_job).await?;
@@ -150,8 +150,7 @@ pub async fn start_shell(
 }
 
 async fn shell_user(uid: Uid) -> Result<ShellUser> {
-    let look = move || nix::unistd::User::from_uid(uid.0.into()).ok().flatten();
-    let found = tokio::task::spawn_blocking(look).await.ok().flatten();
+    let found = crate::users::entry(uid).await;
     let user =
         found.ok_or_else(|| Problem::not_found("the directory of this host does not know you"))?;
     let text = |path: &std::path::Path, usual: &str| match path.to_str() {

@@ -52,8 +52,7 @@ pub async fn templates(State(site): SiteState, _: Who) -> Answer {
 
 /// Home directory of a user; empty where the directory knows none.
 async fn home(uid: cosy_model::Uid) -> String {
-    let look = move || nix::unistd::User::from_uid(uid.0.into()).ok().flatten();
-    let found = tokio::task::spawn_blocking(look).await.ok().flatten();
+    let found = crate::users::entry(uid).await;
     found.map_or(String::new(), |user| user.dir.to_string_lossy().into_owned())
 }
 

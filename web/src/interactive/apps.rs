@@ -3,63 +3,24 @@
 use super::headers;
 use super::names::{AppAddress, AppName};
 use super::nodes;
-use crate::limits::{APP_ANSWER, APP_REQUESTS, APP_REQUESTS_OF_USER, SESSION_FOR, TURN};
+use crate::limits::{APP_ANSWER, SESSION_FOR};
 use crate::problem::{Problem, Result};
 use crate::site::Site;
+use crate::turns::Turn;
 use crate::who::cookie;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use cosy_model::Uid;
 use cosy_model::step::{StepAnswer, StepAsk};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::net::UnixStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Where a link into a program leads first.
 pub const ENTRANCE: &str = "/.cosy/enter";
-
-/// Requests that are under way, by user.
-#[derive(Debug)]
-pub struct AppTurns {
-    all: Arc<Semaphore>,
-    users: Mutex<HashMap<Uid, Arc<Semaphore>>>,
-}
-
-impl Default for AppTurns {
-    fn default() -> Self {
-        Self {
-            all: Arc::new(Semaphore::new(APP_REQUESTS)),
-            users: Mutex::default(),
-        }
-    }
-}
-
-impl AppTurns {
-    async fn take(&self, user: Uid) -> Result<[OwnedSemaphorePermit; 2]> {
-        let own = {
-            let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-            if users.len() > 1000 {
-                users.retain(|_, turns| Arc::strong_count(turns) > 1);
-            }
-            let new = || Arc::new(Semaphore::new(APP_REQUESTS_OF_USER));
-            users.entry(user).or_insert_with(new).clone()
-        };
-        let both = async {
-            let own = own.acquire_owned().await.ok()?;
-            Some([own, self.all.clone().acquire_owned().await.ok()?])
-        };
-        match tokio::time::timeout(TURN, both).await {
-            Ok(Some(turn)) => Ok(turn),
-            Ok(None) | Err(_) => Err(Problem::busy("this program is asked too much at once")),
-        }
-    }
-}
 
 /// Name of the cookie of a program's host name.
 fn cookie_name(address: &AppAddress) -> &'static str {
@@ -120,7 +81,8 @@ async fn serve(
     if is_change && site.config.read_only {
         return Err(Problem::forbidden("this page only shows"));
     }
-    let turn = site.app_turns.take(user).await?;
+    let busy = || Problem::busy("this program is asked too much at once");
+    let turn = site.app_turns.take(Some(user)).await.ok_or_else(busy)?;
     let ask = StepAsk::Connect {
         job: name.job,
         port: name.port,
@@ -175,7 +137,7 @@ async fn pass_on(
     sent: HeaderMap,
     name: AppName,
     cookie: &str,
-    turn: [OwnedSemaphorePermit; 2],
+    turn: Turn,
 ) -> Result<Response> {
     let lost = || {
         let text = format!("the program on port {} of job {} gave no answer", name.port, name.job);

@@ -3,12 +3,9 @@
 
 use super::names::AppName;
 use crate::limits::{APP_LINK_FOR, APPS, APPS_OF_USER, SESSION_FOR};
-use crate::problem::{Problem, Result};
+use crate::problem::Result;
+use crate::tickets::Tickets;
 use cosy_model::Uid;
-use cosy_proto::keys::{random_hex, sha256_hex};
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 /// Whose browser may see which program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,37 +16,25 @@ pub struct Opened {
     pub name: AppName,
 }
 
-/// All of them, by the digest of a word that only the browser has.
-#[derive(Default)]
+/// All of them.
 pub struct OpenedApps {
-    links: Mutex<HashMap<String, (Instant, Opened)>>,
-    cookies: Mutex<HashMap<String, (Instant, Opened)>>,
+    links: Tickets<Opened>,
+    cookies: Tickets<Opened>,
 }
 
-type All<'a> = MutexGuard<'a, HashMap<String, (Instant, Opened)>>;
-
-fn locked(all: &Mutex<HashMap<String, (Instant, Opened)>>) -> All<'_> {
-    all.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Puts one in under a new word; of a user who has too many the oldest goes.
-fn put(mut all: All<'_>, opened: Opened, good_for: Duration) -> Result<String> {
-    let word = random_hex(24).map_err(|e| Problem::unavailable(e.to_string()))?;
-    all.retain(|_, (at, _)| at.elapsed() < good_for);
-    let own = all
-        .iter()
-        .filter(|(_, (_, other))| other.user == opened.user);
-    if own.clone().count() >= APPS_OF_USER {
-        let oldest = own.min_by_key(|(_, (at, _))| *at);
-        if let Some(word) = oldest.map(|(word, _)| word.clone()) {
-            all.remove(&word);
+impl Default for OpenedApps {
+    fn default() -> Self {
+        let too_many = "too many programs are open: try again later";
+        Self {
+            links: Tickets::new(APP_LINK_FOR, APPS, too_many),
+            cookies: Tickets::new(SESSION_FOR, APPS, too_many),
         }
     }
-    if all.len() >= APPS {
-        return Err(Problem::busy("too many programs are open: try again later"));
-    }
-    all.insert(sha256_hex(word.as_bytes()), (Instant::now(), opened));
-    Ok(word)
+}
+
+/// Of a user who has too many the oldest goes.
+fn put(all: &Tickets<Opened>, opened: Opened) -> Result<String> {
+    all.make_among(opened, APPS_OF_USER, |other| other.user == opened.user)
 }
 
 impl OpenedApps {
@@ -58,7 +43,7 @@ impl OpenedApps {
     /// # Errors
     /// Too many are open.
     pub fn link(&self, opened: Opened) -> Result<String> {
-        put(locked(&self.links), opened, APP_LINK_FOR)
+        put(&self.links, opened)
     }
 
     /// Uses a link up: the cookie that the browser gets, if the link is for that program.
@@ -66,26 +51,20 @@ impl OpenedApps {
     /// # Errors
     /// Too many are open.
     pub fn enter(&self, ticket: &str, name: AppName) -> Result<Option<String>> {
-        let found = locked(&self.links).remove(&sha256_hex(ticket.as_bytes()));
-        match found {
-            Some((at, opened)) if at.elapsed() < APP_LINK_FOR && opened.name == name => {
-                put(locked(&self.cookies), opened, SESSION_FOR).map(Some)
-            }
-            _ => Ok(None),
-        }
+        let found = self.links.take(ticket).filter(|found| found.name == name);
+        found.map(|opened| put(&self.cookies, opened)).transpose()
     }
 
     /// Whose a cookie is, if it is for that program.
     pub fn user(&self, cookie: &str, name: AppName) -> Option<Uid> {
-        let all = locked(&self.cookies);
-        let (at, opened) = all.get(&sha256_hex(cookie.as_bytes()))?;
-        (at.elapsed() < SESSION_FOR && opened.name == name).then_some(opened.user)
+        let found = self.cookies.get(cookie)?;
+        (found.name == name).then_some(found.user)
     }
 
     /// Forgets what a user has open, as when logging out.
     pub fn leave(&self, user: Uid) {
-        locked(&self.links).retain(|_, (_, opened)| opened.user != user);
-        locked(&self.cookies).retain(|_, (_, opened)| opened.user != user);
+        self.links.forget(|opened| opened.user == user);
+        self.cookies.forget(|opened| opened.user == user);
     }
 }
 
@@ -135,6 +114,6 @@ mod tests {
             enter();
         }
         assert_eq!(all.user(&first, own.name), None);
-        assert_eq!(locked(&all.cookies).len(), APPS_OF_USER);
+        assert_eq!(all.cookies.count(), APPS_OF_USER);
     }
 }
