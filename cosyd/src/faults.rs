@@ -37,11 +37,12 @@ impl Unanswered {
     /// A batch goes to the writer.
     pub fn answered(&mut self, batch: &Batch) {
         for effect in &batch.effects {
-            if let Effect::Reply { client, .. }
-            | Effect::Pass { client, .. }
-            | Effect::Reload { client } = effect
-            {
-                self.0.remove(client);
+            let goes_on = match effect {
+                Effect::Reload { client } => Some(*client),
+                other => other.answers(),
+            };
+            if let Some(client) = goes_on {
+                self.0.remove(&client);
             }
         }
     }

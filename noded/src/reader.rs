@@ -189,11 +189,7 @@ fn piece(path: &OsStr, from: Option<u64>) -> io::Result<FilePiece> {
         return Err(io::Error::other("it is no regular file"));
     }
     let size = facts.len();
-    let from = match from {
-        None => size.saturating_sub(FILE_PIECE),
-        Some(from) if from > size => 0,
-        Some(from) => from,
-    };
+    let from = FilePiece::begin(size, from);
     file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
     file.take(FILE_PIECE).read_to_end(&mut bytes)?;

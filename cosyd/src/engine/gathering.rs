@@ -4,7 +4,7 @@
 //! one are waited for, a fraction of the time that a commit takes: otherwise the first of them would go
 //! alone, all others would wait for its commit, and each would wait for two.
 
-use cosy_control::{Batch, Effect};
+use cosy_control::Batch;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
@@ -53,10 +53,8 @@ struct LastCommit {
 
 /// Requests that are answered when a batch is durable.
 pub(super) fn requests(batch: &Batch) -> usize {
-    let replies = batch.effects.iter();
-    replies
-        .filter(|effect| matches!(effect, Effect::Reply { .. } | Effect::Pass { .. }))
-        .count()
+    let effects = batch.effects.iter();
+    effects.filter(|effect| effect.answers().is_some()).count()
 }
 
 fn requests_of(message: &ToWriter) -> usize {
@@ -155,6 +153,7 @@ impl<'a> Gathering<'a> {
 mod tests {
     use super::*;
     use cosy_control::ClientId;
+    use cosy_control::Effect;
     use cosy_model::api::Reply;
     use std::sync::mpsc::sync_channel;
 

@@ -12,13 +12,13 @@ use crate::recovery::caught;
 use crate::standing::Standing;
 use crate::store::{Store, StoreError};
 use crate::{clients, clock};
-use cosy_control::{Batch, ClientId, Effect, PassContents, Record};
+use cosy_control::{Batch, Effect, Record};
 use cosy_model::api::Reply;
 use cosy_model::node::{Allocation, Launch, NodeOrder, StoreMark};
-use cosy_model::step::AllocationRoute;
+use cosy_model::step::{AllocationRoute, PassClaims};
 use cosy_model::{JobId, OsText, Refusal, RefusalCode, Time};
 use cosy_proto::keys::KeyPair;
-use cosy_proto::pass::{self, PassClaims};
+use cosy_proto::pass;
 use cosy_proto::ticket::{self, Claims};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
@@ -264,7 +264,7 @@ impl Writer {
                 self.sign(&mut launch.allocation, expiry, holder);
                 self.hub.order(link, &NodeOrder::Launch(launch));
             }
-            Effect::Pass { client, pass } => self.give_pass(client, *pass),
+            Effect::Pass { client, claims } => self.hub.answer(client, self.pass(&claims)),
             Effect::Passage {
                 link,
                 number,
@@ -297,18 +297,6 @@ impl Writer {
         }
     }
 
-    fn give_pass(&self, client: ClientId, pass: PassContents) {
-        let claims = PassClaims {
-            uid: pass.uid,
-            gid: pass.gid,
-            groups: pass.groups,
-            job: pass.job,
-            expiry: pass.since + pass::GOOD_FOR,
-        };
-        self.hub
-            .answer(client, Reply::Pass(pass::sign(&claims, &self.key)));
-    }
-
     /// The mark signed; where nothing has happened since, it is the same again.
     fn signed(&mut self, mark: StoreMark) -> OsText {
         if self.mark.0 != mark {
@@ -329,6 +317,10 @@ impl Writer {
             seal: ticket::seal(allocation.key, &self.key),
             epoch: self.epoch,
         });
+    }
+
+    fn pass(&self, claims: &PassClaims) -> Reply {
+        Reply::Pass(pass::sign(claims, &self.key))
     }
 
     fn ticket(&self, claims: &Claims) -> OsText {

@@ -5,7 +5,7 @@ use crate::record::Record;
 use cosy_model::api::{JobRef, QueueInfo, Reply, Request};
 use cosy_model::node::{Allocation, Launch, NodeOrder, NodeReport, StoreMark};
 use cosy_model::policy::UserAccounts;
-use cosy_model::step::AllocationRoute;
+use cosy_model::step::{AllocationRoute, PassClaims};
 use cosy_model::{Gid, JobId, JobSpec, Refusal, Time, Uid, User};
 use cosy_sched::appraise::{Appraisal, Inquiry};
 use cosy_sched::workflow::live::{LiveError, LiveFlow, LivePlan};
@@ -351,21 +351,6 @@ pub fn predictions(
     all
 }
 
-/// What a pass says, before it is signed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PassContents {
-    /// The user that it is for.
-    pub uid: Uid,
-    /// Primary group of the user.
-    pub gid: Gid,
-    /// All groups of the user.
-    pub groups: Vec<Gid>,
-    /// The job that it is for; without, files may be read.
-    pub job: Option<JobId>,
-    /// Since when it is good.
-    pub since: Time,
-}
-
 /// What is to be done, after the batch's records are durable.
 #[derive(Debug)]
 pub enum Effect {
@@ -449,8 +434,8 @@ pub enum Effect {
     Pass {
         /// The command that asked.
         client: ClientId,
-        /// What it says.
-        pass: Box<PassContents>,
+        /// What it says, not signed yet.
+        claims: Box<PassClaims>,
     },
     /// Send [`NodeOrder::Passage`] with the allocation's ticket.
     Passage {
@@ -520,6 +505,16 @@ pub enum Effect {
         /// One line, without control characters.
         subject: String,
     },
+}
+
+impl Effect {
+    /// The command that is answered by it at once.
+    pub const fn answers(&self) -> Option<ClientId> {
+        match self {
+            Self::Reply { client, .. } | Self::Pass { client, .. } => Some(*client),
+            _ => None,
+        }
+    }
 }
 
 /// Everything decided in one turn.

@@ -45,7 +45,7 @@ pub use conversations::visible::Eyes;
 pub use event::{
     AdminField, Batch, Caller, ClientId, CommandEvent, Described, DescribedJob, DescriptionRequest,
     Effect, Event, Facts, InsidePlan, LinkAnswer, LinkHello, LinkId, LookupFailure, OldJob,
-    PassContents, TokenSeed, Via, predictions,
+    TokenSeed, Via, predictions,
 };
 pub use jobs::change::changed;
 pub use jobs::shared::SharedSpecs;

@@ -263,6 +263,8 @@ pub const TRIGGER_PROCESSES: u64 = 512;
 pub const SUPERVISOR_OOM_SCORE: i32 = -250;
 /// Bytes of a part of a file that a node daemon reads for somebody.
 pub const FILE_PIECE: u64 = 64 << 10;
+/// How long a pass of the controller is good.
+pub const PASS_GOOD_FOR: crate::Span = crate::Span::from_secs(60);
 /// Ports of a job that are told.
 pub const JOB_PORTS: usize = 64;
 /// Input of a step that is under way and not yet taken by all tasks, in bytes.

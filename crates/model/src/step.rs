@@ -309,6 +309,18 @@ pub struct FilePiece {
     pub bytes: OsText,
 }
 
+impl FilePiece {
+    /// Where a part of a file of that size begins: with the last bytes where none is asked for, and at
+    /// the beginning of a file that has become shorter than that.
+    pub const fn begin(size: u64, from: Option<u64>) -> u64 {
+        match from {
+            None => size.saturating_sub(crate::limits::FILE_PIECE),
+            Some(from) if from > size => 0,
+            Some(from) => from,
+        }
+    }
+}
+
 /// The answer of a node daemon to a [`StepAsk`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -357,6 +369,22 @@ pub struct StepRecord {
     /// How: CPU time summed over all nodes, memory the largest of one node, exit code and
     /// signal of the worst task.
     pub end: End,
+}
+
+/// What a pass of the controller says, by which whoever shows it to a node daemon asks for a user
+/// ([`StepAsk::For`]).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PassClaims {
+    /// The user that is asked for.
+    pub uid: Uid,
+    /// Primary group of the user.
+    pub gid: Gid,
+    /// All groups of the user.
+    pub groups: Vec<Gid>,
+    /// The job that may be asked about; without, files may be read.
+    pub job: Option<JobId>,
+    /// Nobody acts on it afterwards.
+    pub expiry: Time,
 }
 
 /// How a command outside reaches an allocation's first node.

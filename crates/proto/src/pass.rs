@@ -7,30 +7,12 @@
 
 use crate::frame;
 use crate::keys::{KeyPair, PublicKey};
-use cosy_model::{Gid, JobId, OsText, Span, Time, Uid};
-use serde::{Deserialize, Serialize};
+use cosy_model::step::PassClaims;
+use cosy_model::{OsText, Time};
 
 const PURPOSE: &[u8] = b"cosy user pass 1\0";
 const SIGNATURE: usize = 64;
 const LIMIT: usize = 1 << 20;
-
-/// How long a pass is good.
-pub const GOOD_FOR: Span = Span::from_secs(60);
-
-/// What a pass says.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct PassClaims {
-    /// The user that is asked for.
-    pub uid: Uid,
-    /// Primary group of the user.
-    pub gid: Gid,
-    /// All groups of the user.
-    pub groups: Vec<Gid>,
-    /// The job that may be asked about; without, files may be read.
-    pub job: Option<JobId>,
-    /// Nobody acts on it afterwards.
-    pub expiry: Time,
-}
 
 /// Why a pass is not good.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,6 +57,7 @@ pub fn verify(pass: &OsText, controller: &PublicKey, now: Time) -> Result<PassCl
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cosy_model::{Gid, JobId, Uid};
 
     #[test]
     fn only_the_controllers_word_and_only_for_a_while() {

@@ -348,7 +348,7 @@ impl Steps {
         let uid = job.allocation.uid;
         let script = Subject {
             uid,
-            mark: format!("{}/{name}", self.setup.instance),
+            mark: self.mark_of_attempt(attempt),
             groups: self.setup.cgroups.groups_for(whole),
         };
         let step = |(step, running): (&StepId, &super::table::Running)| {

@@ -15,8 +15,7 @@ use tokio::net::UnixStream;
 impl Steps {
     fn owner_and_mark(&self, attempt: AttemptKey) -> Option<(Uid, String)> {
         let job = self.jobs.get(&attempt)?;
-        let name = crate::spool::name_of(attempt);
-        Some((job.allocation.uid, format!("{}/{name}", self.setup.instance)))
+        Some((job.allocation.uid, self.mark_of_attempt(attempt)))
     }
 
     /// Looks on a thread of its own, and answers from there.

@@ -197,9 +197,13 @@ impl Steps {
 
     /// What the processes of a step carry in their environment.
     pub(super) fn mark(&self, key: StepKey) -> String {
-        let attempt = name_of(key.attempt);
         let step = directory_name(key.step);
-        format!("{}/{attempt}/{step}", self.setup.instance)
+        format!("{}/{step}", self.mark_of_attempt(key.attempt))
+    }
+
+    /// What those of an attempt carry; steps add theirs.
+    pub(super) fn mark_of_attempt(&self, attempt: AttemptKey) -> String {
+        format!("{}/{}", self.setup.instance, name_of(attempt))
     }
 
     /// Tells the command that its step was created, then gives its connection away.

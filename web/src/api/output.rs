@@ -13,6 +13,8 @@ use crate::site::{Site, SiteState};
 use crate::who::Who;
 use axum::extract::{Path, State};
 use cosy_model::api::{JobField, Reply, Request, Table};
+use cosy_model::limits::FILE_PIECE;
+use cosy_model::step::FilePiece;
 use cosy_model::{JobId, JobState, OsText};
 use serde::Deserialize;
 use serde_json::json;
@@ -21,9 +23,6 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
-
-/// Bytes of one answer.
-const PIECE: u64 = 64 << 10;
 
 /// Which part of which file.
 #[derive(Deserialize)]
@@ -80,10 +79,10 @@ pub async fn output(
     }
 }
 
-fn told(piece: &Piece) -> Answer {
+fn told(piece: &FilePiece) -> Answer {
     Answer(json!({
-        "text": String::from_utf8_lossy(&piece.bytes), "from": piece.from,
-        "to": piece.from + piece.bytes.len() as u64, "size": piece.size,
+        "text": piece.bytes.lossy(), "from": piece.from,
+        "to": piece.from + piece.bytes.0.len() as u64, "size": piece.size,
     }))
 }
 
@@ -94,7 +93,7 @@ async fn through_node(
     table: &Table,
     path: &std::path::Path,
     from: Option<u64>,
-) -> Result<Piece> {
+) -> Result<FilePiece> {
     let id = table
         .number(0, JobField::Id)
         .and_then(|id| u64::try_from(id).ok());
@@ -110,14 +109,7 @@ async fn through_node(
         // It ended meanwhile.
         read = nodes::read_file(site, who.uid, job, false, path, from).await;
     }
-    let read = read?;
-    let mut bytes = read.bytes.0;
-    bytes.truncate(whole_characters(&bytes));
-    Ok(Piece {
-        from: read.from,
-        size: read.size,
-        bytes,
-    })
+    Ok(whole(read?))
 }
 
 /// Where it writes.
@@ -131,14 +123,8 @@ fn path(table: &Table, stream: Stream) -> Option<PathBuf> {
     (!file.is_empty() && folder.is_absolute()).then(|| folder.join(file))
 }
 
-struct Piece {
-    from: u64,
-    size: u64,
-    bytes: Vec<u8>,
-}
-
 /// Reads a part of a regular file; one that has become shorter is read from its beginning.
-fn read(path: &std::path::Path, from: Option<u64>) -> io::Result<Piece> {
+fn read(path: &std::path::Path, from: Option<u64>) -> io::Result<FilePiece> {
     // Opening something else than a file may take for ever.
     let mut file = OpenOptions::new()
         .read(true)
@@ -149,24 +135,23 @@ fn read(path: &std::path::Path, from: Option<u64>) -> io::Result<Piece> {
         return Err(io::Error::other("it is no regular file"));
     }
     let size = facts.len();
-    let from = match from {
-        None => size.saturating_sub(PIECE),
-        Some(from) if from > size => 0,
-        Some(from) => from,
-    };
+    let from = FilePiece::begin(size, from);
     file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
-    file.take(PIECE).read_to_end(&mut bytes)?;
-    bytes.truncate(whole_characters(&bytes));
-    Ok(Piece { from, size, bytes })
+    file.take(FILE_PIECE).read_to_end(&mut bytes)?;
+    let bytes = OsText(bytes);
+    Ok(whole(FilePiece { from, size, bytes }))
 }
 
-/// How many of the bytes do not end in the middle of a character, as long as there is something before it.
-fn whole_characters(bytes: &[u8]) -> usize {
-    match std::str::from_utf8(bytes) {
-        Err(e) if e.error_len().is_none() && e.valid_up_to() > 0 => e.valid_up_to(),
-        Ok(_) | Err(_) => bytes.len(),
+/// A part that does not end in the middle of a character, as long as there is something before it.
+fn whole(mut piece: FilePiece) -> FilePiece {
+    if let Err(e) = std::str::from_utf8(&piece.bytes.0)
+        && e.error_len().is_none()
+        && e.valid_up_to() > 0
+    {
+        piece.bytes.0.truncate(e.valid_up_to());
     }
+    piece
 }
 
 #[cfg(test)]
@@ -179,16 +164,16 @@ mod tests {
         let path = folder.path().join("out");
         std::fs::write(&path, "aü").unwrap();
         let all = read(&path, Some(0)).unwrap();
-        assert_eq!((all.from, all.size, all.bytes.as_slice()), (0, 3, "aü".as_bytes()));
-        assert!(read(&path, Some(3)).unwrap().bytes.is_empty());
+        assert_eq!((all.from, all.size, all.bytes.0.as_slice()), (0, 3, "aü".as_bytes()));
+        assert!(read(&path, Some(3)).unwrap().bytes.0.is_empty());
         // It began anew, and is shorter now.
         assert_eq!(read(&path, Some(99)).unwrap().from, 0);
         // Half of a character waits for the rest.
         std::fs::write(&path, [b'a', 0xc3]).unwrap();
-        assert_eq!(read(&path, Some(0)).unwrap().bytes, b"a");
+        assert_eq!(read(&path, Some(0)).unwrap().bytes.0, b"a");
         std::fs::write(&path, vec![b'x'; 200_000]).unwrap();
         let last = read(&path, None).unwrap();
-        assert_eq!((last.from, last.bytes.len() as u64), (200_000 - PIECE, PIECE));
+        assert_eq!((last.from, last.bytes.0.len() as u64), (200_000 - FILE_PIECE, FILE_PIECE));
         assert!(read(folder.path(), None).is_err());
         let pipe = folder.path().join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();

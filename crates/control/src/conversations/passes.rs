@@ -1,10 +1,12 @@
 //! Passes: by them node daemons serve programs that ask for users, such as that of the web page.
 
 use crate::conversations::interactive::gone;
-use crate::event::{Caller, ClientId, Effect, PassContents};
+use crate::event::{Caller, ClientId, Effect};
 use crate::jobs::Jobs;
 use crate::turn::Turn;
 use cosy_model::api::Reply;
+use cosy_model::limits::PASS_GOOD_FOR;
+use cosy_model::step::PassClaims;
 use cosy_model::{JobId, Refusal, RefusalCode};
 
 /// Gives the asking user a pass, answered when it is signed: for an own job that runs, or for files.
@@ -35,16 +37,16 @@ pub(crate) fn pass(
             return Err(Refusal::new(RefusalCode::WrongState, text));
         }
     }
-    let pass = PassContents {
+    let claims = PassClaims {
         uid: user.uid,
         gid: user.gid,
         groups: user.gids(),
         job,
-        since: turn.now(),
+        expiry: turn.now() + PASS_GOOD_FOR,
     };
     turn.effect(Effect::Pass {
         client,
-        pass: Box::new(pass),
+        claims: Box::new(claims),
     });
     Ok(None)
 }

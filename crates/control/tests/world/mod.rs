@@ -795,8 +795,8 @@ impl World {
             Effect::Describe { client, described } => {
                 drop(self.described.insert(client, described));
             }
-            Effect::Pass { client, pass } => {
-                let text = format!("{pass:?}");
+            Effect::Pass { client, claims } => {
+                let text = format!("{claims:?}");
                 self.replies
                     .insert(client, Reply::Pass(text.as_str().into()));
             }
