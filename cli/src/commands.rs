@@ -5,8 +5,8 @@
 
 use crate::native::entry::Entry;
 use crate::native::{
-    admin, alloc, cancel, cast, change, dev, flow, follow, generate, history, job, mpi, resv, run,
-    stat, submit, table, top, wait, web,
+    admin, alloc, cancel, cast, change, dev, each, flow, follow, generate, history, job, mpi, resv,
+    run, stat, submit, table, top, wait, web,
 };
 use crate::{Context, slurm};
 use clap::{ArgMatches, Command};
@@ -27,9 +27,10 @@ const fn entry(
 }
 
 /// All commands of Cosy's own.
-pub static ALL: [Entry; 25] = [
+pub static ALL: [Entry; 26] = [
     entry("submit", Some("csub"), submit::options::command, submit::run),
     entry("run", None, run::options::command, run::run),
+    entry("each", None, each::command, each::run),
     entry("alloc", Some("calloc"), alloc::command, alloc::run),
     entry("cast", Some("cbcast"), cast::command, cast::run),
     entry("stat", Some("cstat"), stat::command, stat::run),

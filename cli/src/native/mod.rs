@@ -14,6 +14,7 @@ pub mod change;
 
 pub mod cost;
 pub mod dev;
+pub mod each;
 pub mod entry;
 pub mod flow;
 pub mod follow;

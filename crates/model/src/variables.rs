@@ -110,6 +110,15 @@ pub const TASK_RANK: &str = "COSY_TASK_RANK";
 /// Number of the task among those of its node, from 0.
 pub const TASK_LOCAL_RANK: &str = "COSY_TASK_LOCAL_RANK";
 
+// Of tasks of `cosy each`.
+
+/// Number of the task among the inputs, from 1.
+pub const EACH_TASK: &str = "COSY_EACH_TASK";
+/// Which attempt of the task this is, from 1.
+pub const EACH_ATTEMPT: &str = "COSY_EACH_ATTEMPT";
+/// Which of the places of its node the task runs in, from 1; no other runs there at the same time.
+pub const EACH_SLOT: &str = "COSY_EACH_SLOT";
+
 // Of MPI plugins.
 
 /// MPI plugin that the job or its queue chose.
