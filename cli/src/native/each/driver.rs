@@ -95,7 +95,7 @@ pub fn queue(
     before: std::rc::Rc<std::cell::Cell<u64>>,
 ) -> Queue<impl FnMut() -> anyhow::Result<Supply>> {
     let next = move || {
-        let supply = source.next();
+        let supply = source.supply();
         before.set(before.get() + source.take_before());
         supply
     };
@@ -223,7 +223,7 @@ impl<F: FnMut() -> anyhow::Result<Supply>> Driver<F> {
         }
         while !room.is_empty() {
             for (number, free) in &mut room {
-                let Some(task) = self.queue.next()? else {
+                let Some(task) = self.queue.next_task()? else {
                     self.flush();
                     return Ok(());
                 };

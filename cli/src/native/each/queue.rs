@@ -113,7 +113,7 @@ impl<E, F: FnMut() -> Result<Supply, E>> Queue<F> {
     ///
     /// # Errors
     /// That of the inputs.
-    pub fn next(&mut self) -> Result<Option<Task>, E> {
+    pub fn next_task(&mut self) -> Result<Option<Task>, E> {
         if self.stopped {
             return Ok(None);
         }
@@ -200,9 +200,9 @@ mod tests {
     fn it_is_not_over_while_inputs_may_come() {
         let mut supplies = vec![Supply::End, Supply::Task(task(1)), Supply::NotYet];
         let mut q = Queue::new(|| Ok::<_, Infallible>(supplies.pop().unwrap()), 0, None);
-        assert!(q.next().unwrap().is_none() && !q.is_over());
-        assert!(q.next().unwrap().is_some());
-        assert!(q.next().unwrap().is_none() && !q.is_over());
+        assert!(q.next_task().unwrap().is_none() && !q.is_over());
+        assert!(q.next_task().unwrap().is_some());
+        assert!(q.next_task().unwrap().is_none() && !q.is_over());
         q.ended(task(1), &Outcome::Exited(0));
         assert!(q.is_over());
     }
@@ -210,15 +210,15 @@ mod tests {
     #[test]
     fn what_fails_is_tried_again_after_the_others() {
         let mut q = queue(2, 1, None);
-        let first = q.next().unwrap().unwrap();
+        let first = q.next_task().unwrap().unwrap();
         assert_eq!(q.ended(first, &Outcome::Exited(3)), Verdict::Again);
-        let second = q.next().unwrap().unwrap();
+        let second = q.next_task().unwrap().unwrap();
         assert_eq!(second.number, 2);
         assert_eq!(q.ended(second, &Outcome::Exited(0)), Verdict::Done);
         assert!(!q.is_over());
-        let again = q.next().unwrap().unwrap();
+        let again = q.next_task().unwrap().unwrap();
         assert_eq!((again.number, again.attempt), (1, 2));
-        assert!(q.next().unwrap().is_none() && !q.is_over());
+        assert!(q.next_task().unwrap().is_none() && !q.is_over());
         assert_eq!(q.ended(again, &Outcome::Killed(9)), Verdict::Failed);
         assert!(q.is_over());
         let counts = q.counts();
@@ -229,18 +229,18 @@ mod tests {
     fn a_lost_node_costs_no_retry_but_not_for_ever() {
         let mut q = queue(1, 0, None);
         for attempt in 1..LOSSES {
-            let task = q.next().unwrap().unwrap();
+            let task = q.next_task().unwrap().unwrap();
             assert_eq!(task.attempt, attempt);
             assert_eq!(q.ended(task, &Outcome::Lost), Verdict::Again);
         }
-        let task = q.next().unwrap().unwrap();
+        let task = q.next_task().unwrap().unwrap();
         assert_eq!(q.ended(task, &Outcome::Lost), Verdict::Failed);
     }
 
     #[test]
     fn what_cannot_be_executed_is_not_tried_again() {
         let mut q = queue(1, 5, None);
-        let task = q.next().unwrap().unwrap();
+        let task = q.next_task().unwrap().unwrap();
         let outcome = Outcome::NotStarted("no such file".to_owned());
         assert_eq!(q.ended(task, &outcome), Verdict::Failed);
     }
@@ -248,12 +248,12 @@ mod tests {
     #[test]
     fn enough_failures_end_it() {
         let mut q = queue(5, 0, Some(2));
-        let (a, b) = (q.next().unwrap().unwrap(), q.next().unwrap().unwrap());
-        let c = q.next().unwrap().unwrap();
+        let (a, b) = (q.next_task().unwrap().unwrap(), q.next_task().unwrap().unwrap());
+        let c = q.next_task().unwrap().unwrap();
         q.ended(a, &Outcome::Exited(1));
         assert!(!q.is_stopped());
         q.ended(b, &Outcome::TimedOut);
-        assert!(q.is_stopped() && q.next().unwrap().is_none() && !q.is_over());
+        assert!(q.is_stopped() && q.next_task().unwrap().is_none() && !q.is_over());
         q.ended(c, &Outcome::Exited(0));
         assert!(q.is_over());
     }
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn what_was_stopped_is_open() {
         let mut q = queue(1, 0, None);
-        let task = q.next().unwrap().unwrap();
+        let task = q.next_task().unwrap().unwrap();
         q.stop();
         assert_eq!(q.ended(task, &Outcome::Stopped), Verdict::Open);
         assert_eq!(q.counts(), Counts::default());

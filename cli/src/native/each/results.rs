@@ -20,6 +20,17 @@ const BEFORE_INPUT: usize = 10;
 /// Bytes of a line that is still read; an input has fewer, written as it is.
 const LINE_BYTES: u64 = 1 << 20;
 
+/// What an earlier run has made of a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Known {
+    /// It is to be done.
+    Open,
+    /// It is done.
+    Done,
+    /// The task of that number is done, and it had another input.
+    Otherwise,
+}
+
 /// Which tasks an earlier run has done, by number, with what they were about.
 #[derive(Debug, Default)]
 pub struct Earlier {
@@ -27,12 +38,12 @@ pub struct Earlier {
 }
 
 impl Earlier {
-    /// Whether the task is done; `Err` when the number stood for another input then.
-    pub fn has(&self, task: &Task) -> Result<bool, ()> {
+    /// What is known of a task.
+    pub fn knows(&self, task: &Task) -> Known {
         match self.done.get(&task.number) {
-            None => Ok(false),
-            Some(hash) if *hash == hash_of(&escape(&task.input.0)) => Ok(true),
-            Some(_) => Err(()),
+            None => Known::Open,
+            Some(hash) if *hash == hash_of(&escape(&task.input.0)) => Known::Done,
+            Some(_) => Known::Otherwise,
         }
     }
 
@@ -243,8 +254,8 @@ mod tests {
         }
     }
 
-    fn has(earlier: &Earlier, number: u64, input: &[u8]) -> Result<bool, ()> {
-        earlier.has(&task(number, input))
+    fn has(earlier: &Earlier, number: u64, input: &[u8]) -> Known {
+        earlier.knows(&task(number, input))
     }
 
     #[test]
@@ -276,13 +287,13 @@ mod tests {
         std::fs::write(&path, format!("{text}5\t1\tok")).unwrap();
         let (_, earlier) = Results::open(&path, Existing::Resume).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
-        assert_eq!(has(&earlier, 1, b"a\tb\n\\"), Ok(true));
-        assert_eq!(has(&earlier, 2, b"b"), Ok(false));
-        assert_eq!(has(&earlier, 4, b""), Ok(true));
-        assert_eq!(has(&earlier, 5, b"x"), Ok(false));
-        assert_eq!(has(&earlier, 1, b"else"), Err(()));
+        assert_eq!(has(&earlier, 1, b"a\tb\n\\"), Known::Done);
+        assert_eq!(has(&earlier, 2, b"b"), Known::Open);
+        assert_eq!(has(&earlier, 4, b""), Known::Done);
+        assert_eq!(has(&earlier, 5, b"x"), Known::Open);
+        assert_eq!(has(&earlier, 1, b"else"), Known::Otherwise);
         let (results, earlier) = Results::open(&path, Existing::Overwrite).unwrap();
-        assert_eq!(has(&earlier, 1, b"a\tb\n\\"), Ok(false));
+        assert_eq!(has(&earlier, 1, b"a\tb\n\\"), Known::Open);
         drop(results);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{HEADER}\n"));
     }

@@ -2,7 +2,7 @@
 //! numbers. They are read on a thread of their own, no further ahead than a few thousand.
 
 use super::queue::Supply;
-use super::results::Earlier;
+use super::results::{Earlier, Known};
 use super::task::Task;
 use anyhow::{Context as _, bail};
 use cosy_model::job::TaskIndices;
@@ -82,7 +82,7 @@ impl Source {
     ///
     /// # Errors
     /// The inputs cannot be read, one is too long, or one is another than in the earlier run.
-    pub fn next(&mut self) -> anyhow::Result<Supply> {
+    pub fn supply(&mut self) -> anyhow::Result<Supply> {
         loop {
             if let Some(task) = self.ready.pop_front() {
                 return Ok(Supply::Task(task));
@@ -246,10 +246,10 @@ impl<W: Fn()> Deliver<W> {
                 Ok(task) => task,
                 Err(e) => return self.end(tasks, before, Err(e)),
             };
-            match earlier.has(&task) {
-                Ok(true) => before += 1,
-                Ok(false) => tasks.push(task),
-                Err(()) => return self.end(tasks, before, Err(changed(&task))),
+            match earlier.knows(&task) {
+                Known::Done => before += 1,
+                Known::Open => tasks.push(task),
+                Known::Otherwise => return self.end(tasks, before, Err(changed(&task))),
             }
             if tasks.len() >= PIECE || inputs.may_wait() {
                 let piece = (std::mem::take(&mut tasks), std::mem::take(&mut before));
@@ -294,7 +294,7 @@ mod tests {
         let mut source = Source::open(origin, separator, Earlier::default(), wake)?;
         let mut got = Vec::new();
         loop {
-            match source.next()? {
+            match source.supply()? {
                 Supply::Task(task) => got.push((task.number, task.input.lossy())),
                 Supply::NotYet => woken.recv()?,
                 Supply::End => return Ok(got),
