@@ -467,6 +467,7 @@ fn peer() -> Vec<Vec<u8>> {
         StepAsk::Attach { job: JobId(1), step: StepId(0) },
         StepAsk::List { job: JobId(1) },
         StepAsk::Usage { job: JobId(1) },
+        StepAsk::Samples { job: JobId(1) },
         StepAsk::Signal { job: JobId(1), step: StepId(0), signal: 2 },
         StepAsk::Limit { job: JobId(1), step: Some(StepId(0)), limit: Span::from_secs(60) },
     ];

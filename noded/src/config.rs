@@ -26,6 +26,10 @@ pub const DEFAULT_SPOOL: &str = "/var/spool/cosy";
 /// The lowest uid whose jobs run here unless the configuration says otherwise: below are
 /// the system's own users (UID_MIN of login.defs(5)).
 const MIN_UID: Uid = Uid(1000);
+/// Between two measurements of jobs unless the configuration says otherwise.
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(30);
+/// Per cent of a minute that a job may wait for memory unless the configuration says otherwise.
+const STALL_PERCENT: u32 = 50;
 /// Largest configuration file, in bytes.
 const FILE_BYTES: u64 = 1 << 20;
 
@@ -94,6 +98,8 @@ pub struct Config {
     pub hook_timeout: Duration,
     /// Between two health checks.
     pub health_interval: Duration,
+    /// What jobs use is measured.
+    pub sampling: Sampling,
     /// What control groups are used for.
     pub cgroups: CgroupUse,
     /// Jobs of users with a lower uid do not run here; root is a case of its own.
@@ -104,6 +110,34 @@ pub struct Config {
     pub job_processes: Processes,
     /// What is logged: a level, or a filter of `tracing`.
     pub log: String,
+}
+
+/// How what jobs use is measured, and what is done when one thrashes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sampling {
+    /// Between two measurements; `None`: nothing is measured.
+    pub interval: Option<Duration>,
+    /// Per mille of a minute that a job may wait for memory; `None`: as it likes.
+    pub stall_limit: Option<u16>,
+    /// What is done with one that waits longer.
+    pub stall_action: StallAction,
+}
+
+impl Sampling {
+    /// Until it is to be looked at again whether jobs are to be measured.
+    pub fn pause(&self) -> Duration {
+        self.interval.unwrap_or(SAMPLE_INTERVAL)
+    }
+}
+
+/// What is done with a job that waits for memory for most of its time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum StallAction {
+    /// Its output says so.
+    #[default]
+    Tell,
+    /// It is ended, as one that used too much memory.
+    End,
 }
 
 /// Reads and checks a configuration file.

@@ -8,6 +8,7 @@ mod health;
 mod orders;
 mod reload;
 mod reports;
+mod samples;
 mod start;
 mod stop;
 
@@ -20,6 +21,7 @@ use crate::node::{HookEnd, Node};
 use crate::nursery::NurseryEvent;
 use crate::peer::revoked::RevokedKeys;
 use crate::relay::{Relay, RelayEvent};
+use crate::samples::Measured;
 use crate::spool::Outcome;
 use crate::steps::serve::StepSocket;
 use crate::steps::table::StepEvent;
@@ -57,6 +59,8 @@ pub enum Event {
     Swept(AllocationKey, Outcome),
     /// A hook ended.
     Hook(HookEnd),
+    /// What the jobs use was measured.
+    Sampled(Vec<Measured>),
     /// The periodic health check ended.
     Health(Result<(), String>),
     /// Something that concerns a step.
@@ -126,6 +130,8 @@ struct Daemon {
     heartbeat: Duration,
     problem: Option<String>,
     checking: bool,
+    /// Jobs are being measured.
+    sampling: bool,
 }
 
 /// Why the loop ended.
@@ -183,6 +189,7 @@ struct Timers {
     heartbeat: Instant,
     sync: Instant,
     health: Instant,
+    sample: Instant,
     watchdog: Option<(Instant, Duration)>,
 }
 
@@ -194,13 +201,14 @@ impl Timers {
             heartbeat: now + HEARTBEAT,
             sync: now + SYNC_INTERVAL,
             health: now + config.health_interval,
+            sample: now + config.sampling.pause(),
             watchdog,
         }
     }
 
     fn next(&self) -> Instant {
         let watchdog = self.watchdog.map(|(at, _)| at);
-        [self.heartbeat, self.sync, self.health]
+        [self.heartbeat, self.sync, self.health, self.sample]
             .into_iter()
             .chain(watchdog)
             .min()
@@ -257,6 +265,7 @@ impl Daemon {
             Event::Link(event) => self.link_event(event),
             Event::Relay(event) => self.relay_event(event),
             Event::Health(result) => self.health(result),
+            Event::Sampled(all) => self.sampled(&all),
             Event::Nursery(event) => self.real(|node| node.nursery_event(event)),
             Event::ShepherdGone(key) => self.real(|node| node.shepherd_gone(key)),
             Event::Swept(key, outcome) => self.real(|node| node.swept(key, outcome)),
@@ -335,6 +344,10 @@ impl Daemon {
         if now >= timers.health {
             timers.health = now + self.config.health_interval;
             self.check_health();
+        }
+        if now >= timers.sample {
+            timers.sample = now + self.config.sampling.pause();
+            self.sample();
         }
         if let Some((at, every)) = &mut timers.watchdog
             && now >= *at

@@ -28,6 +28,7 @@ pub mod pmix;
 pub mod private;
 pub mod reader;
 pub mod relay;
+pub mod samples;
 pub mod shepherd;
 pub mod spool;
 pub mod steps;

@@ -19,6 +19,7 @@ mod end;
 mod orders;
 mod prepare;
 mod reports;
+mod samples;
 mod shepherds;
 mod steps;
 mod task;
@@ -173,8 +174,9 @@ impl Node {
         nursery: Nursery,
         config: Arc<Config>,
         reaper: Reaper,
-        steps: Steps,
+        mut steps: Steps,
     ) -> Self {
+        steps.sample_every(config.sampling.interval);
         Self {
             steps,
             fixed,
@@ -191,6 +193,7 @@ impl Node {
     /// Takes a new configuration for the hooks.
     pub fn reconfigure(&mut self, config: Arc<Config>) {
         self.steps.reconfigure(Arc::new(config.devices.clone()));
+        self.steps.sample_every(config.sampling.interval);
         self.config = config;
     }
 

@@ -1,7 +1,7 @@
 // One job: its life as a line of time, why it waits, what it asked for and used, what can be done with it.
 import { del, get, patch, post, query, session } from "./api.js";
 import { attempt, confirm, h, plain, put, s, table, tell } from "./dom.js";
-import { axis } from "./draw.js";
+import { area, axis } from "./draw.js";
 import { change } from "./change.js";
 import { badge } from "./jobs.js";
 import { limits } from "./limits.js";
@@ -116,10 +116,31 @@ function live(place, job) {
   }, 5000);
 }
 
+/** What a running job used over time on its first machine, as curves. */
+function overTime(place, job) {
+  return keep(async (signal) => {
+    let told;
+    try {
+      told = await get(`/jobs/${job.id}/samples`, signal);
+    } catch (e) {
+      if (e.status === 0 || e.status === 503) throw e;
+      return put(place);
+    }
+    const all = told.samples.map((one) => ({ ...one, at: one.at_ms }));
+    if (all.length < 3) return put(place);
+    const busy = all.slice(1).map((one, n) => ({ at: one.at, used: Math.max(0, one.cpu_us - all[n].cpu_us) / 1000 / Math.max(1, one.at - all[n].at), all: told.cores }));
+    const memory = all.map((one) => ({ at: one.at, used: one.memory_bytes / 1048576, all: told.memory_mib || undefined }));
+    const range = { from: all[0].at, to: all.at(-1).at };
+    put(place, h("div", { class: "card" }, h("h2", {}, `Over time on ${told.node}`),
+      area(busy, { ...range, title: "Cores in use", unit: "cores" }),
+      area(memory, { ...range, title: "Memory in use", unit: "MiB", kind: "area2" })));
+  }, 30000);
+}
+
 export function show(main, [id]) {
   let drawn = null, ended = false, watched = null;
-  const body = h("div"), use = h("div"), standing = h("div"), output = h("div"), script = h("div");
-  put(main, body, use, standing, output, script);
+  const body = h("div"), use = h("div"), past = h("div"), standing = h("div"), output = h("div"), script = h("div");
+  put(main, body, use, past, standing, output, script);
 
   const act = async (what, done) => {
     await attempt(what, done);
@@ -161,11 +182,12 @@ export function show(main, [id]) {
     ended = Boolean(job.end);
     if (!many && job.start) followed.begin();
     const runs = !many && job.state === "running" && job.user === session.me.user;
-    if (runs && !watched) watched = live(use, job);
+    if (runs && !watched) watched = [live(use, job), overTime(past, job)];
     if (!runs && watched) {
-      watched.stop();
+      watched.forEach((one) => one.stop());
       watched = null;
       put(use);
+      put(past);
     }
     put(body,
       h("header", {}, h("h1", {}, `Job ${id} `, h("span", {}, job.name), " ", !many && badge(job)), buttons(job)),
@@ -219,7 +241,7 @@ export function show(main, [id]) {
     asked.stop();
     followed.stop();
     held.stop();
-    watched?.stop();
+    watched?.forEach((one) => one.stop());
   };
 }
 

@@ -71,6 +71,7 @@ pub fn send(
             Some(
                 other @ (StepAnswer::Steps(_)
                 | StepAnswer::Usage(_)
+                | StepAnswer::Samples(_)
                 | StepAnswer::Ports(_)
                 | StepAnswer::Piece(_)
                 | StepAnswer::Done),

@@ -5,7 +5,7 @@ use super::start::connect_to_job;
 use crate::Context;
 use cosy_client::RetryPolicy;
 use cosy_model::JobId;
-use cosy_model::step::{JobUse, StepAnswer, StepAsk};
+use cosy_model::step::{JobSamples, JobUse, StepAnswer, StepAsk};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -18,8 +18,16 @@ pub fn of(context: &Context, job: JobId) -> Option<JobUse> {
     }
 }
 
-/// The same, for who does not wait for it longer than that.
-pub fn within(limit: Duration, job: JobId) -> Option<JobUse> {
+/// What it used over time; `None` when its first node cannot be reached, or does not measure.
+fn samples(context: &Context, job: JobId) -> Option<JobSamples> {
+    match ask_node(context, job, &StepAsk::Samples { job })? {
+        StepAnswer::Samples(samples) => Some(samples),
+        _ => None,
+    }
+}
+
+/// Both, for who does not wait for it longer than that.
+pub fn within(limit: Duration, job: JobId) -> Option<(JobUse, Option<JobSamples>)> {
     let (tell, told) = mpsc::channel();
     // It is left alone when its time is over: the command goes on without.
     std::thread::spawn(move || {
@@ -28,7 +36,9 @@ pub fn within(limit: Duration, job: JobId) -> Option<JobUse> {
             reconnect_for: Duration::ZERO,
             ..RetryPolicy::default()
         };
-        tell.send(of(&Context::new("cosy", Vec::new()).with_retry(retry), job))
+        let context = Context::new("cosy", Vec::new()).with_retry(retry);
+        let used = of(&context, job);
+        tell.send(used.map(|used| (used, samples(&context, job))))
     });
     told.recv_timeout(limit).ok()?
 }

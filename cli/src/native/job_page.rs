@@ -2,16 +2,28 @@
 //! then what was asked for.
 
 use crate::native::job_table::{Clock, exit, value};
+use crate::native::over_time;
+use crate::native::resv::chart::ChartStyle;
 use crate::native::resv::words;
 use crate::native::table::{self, TableStyle, broken, dimmed, shown};
 use crate::native::used::{LiveUse, Used};
 use crate::times;
 use cosy_model::api::{JobField, Table};
+use cosy_model::step::JobSamples;
 use cosy_model::{JobState, MiB, Span, Time};
 use cosy_view::job::{Part, is_usual, part, tone};
 use cosy_view::phrase::count;
 use jiff::Zoned;
 use unicode_width::UnicodeWidthStr;
+
+/// What the node of a running job says of it.
+#[derive(Debug, Default)]
+pub struct Live {
+    /// What it uses now.
+    pub used: Option<LiveUse>,
+    /// What it used over time.
+    pub samples: JobSamples,
+}
 
 /// A line: its title, and what stands behind it.
 type Line = (String, String);
@@ -19,7 +31,7 @@ type Line = (String, String);
 /// The job in a row of a table, told in as many lines as it takes on a terminal. `told`: the sentences
 /// of the controller about it. With `all` every field stands below.
 pub fn text(
-    (table, row, live): (&Table, usize, Option<LiveUse>),
+    (table, row, live): (&Table, usize, &Live),
     told: &[String],
     all: bool,
     now: &Zoned,
@@ -59,8 +71,7 @@ pub fn text(
 struct Page<'a> {
     table: &'a Table,
     row: usize,
-    /// What it uses now, where it runs and its node says so.
-    live: Option<LiveUse>,
+    live: &'a Live,
     now: &'a Zoned,
     clock: Clock<'a>,
     /// Times are told to the second, with their zone.
@@ -137,6 +148,9 @@ impl Page<'_> {
         add("when", self.when());
         add("where", self.place());
         add("used", self.used());
+        for (title, text) in over_time::lines(&self.live.samples, ChartStyle::has_blocks()) {
+            add(&title, text);
+        }
         add("output", self.output());
         add("next", self.next());
         lines
@@ -222,7 +236,7 @@ impl Page<'_> {
 
     fn used(&self) -> String {
         let (table, row) = (self.table, self.row);
-        Used { table, row }.line(self.live)
+        Used { table, row }.line(self.live.used)
     }
 
     /// The file of its output; tasks that wait together have several.
@@ -377,7 +391,7 @@ mod tests {
             width: Some(60),
             ..TableStyle::default()
         };
-        text((table, 0, None), &told, all, &now(), style)
+        text((table, 0, &Live::default()), &told, all, &now(), style)
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub mod license;
 pub mod meter;
 pub mod mpi;
 pub mod node_list;
+pub mod over_time;
 pub mod plan;
 pub mod policy;
 pub mod program;

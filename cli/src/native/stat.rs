@@ -5,6 +5,7 @@
 
 use crate::launch::usage;
 use crate::native::arg::{self, flag, json, number, parse_state, values};
+use crate::native::job_page::Live;
 use crate::native::job_table::{self, JobColumn};
 use crate::native::record::{self, TimeStyle};
 use crate::native::resv::words;
@@ -468,7 +469,7 @@ fn explanation(
 ) -> String {
     let now = times::now();
     if table.rows == 1 && style.width.is_some() {
-        return job_page::text((&table, 0, live_use(&table)), sentences, all, &now, style);
+        return job_page::text((&table, 0, &live_use(&table)), sentences, all, &now, style);
     }
     let columns = default_columns(true);
     let mut text = match (table.rows, style.width) {
@@ -489,15 +490,20 @@ fn explanation(
 const NODE_ANSWER: Duration = Duration::from_secs(1);
 
 /// What an own running job uses now.
-fn live_use(table: &Table) -> Option<LiveUse> {
+fn live_use(table: &Table) -> Live {
     let own = rustix::process::getuid();
     let is_own = table.number(0, JobField::Uid) == Some(i64::from(own.as_raw()));
     let runs = table.text(0, JobField::State) == JobState::Running.word();
     let id = table
         .number(0, JobField::Id)
         .and_then(|id| u64::try_from(id).ok());
-    let id = id.filter(|_| runs && (is_own || own.is_root()))?;
-    LiveUse::of(&usage::within(NODE_ANSWER, JobId(id))?)
+    let asked = id.filter(|_| runs && (is_own || own.is_root()));
+    let told = asked.and_then(|id| usage::within(NODE_ANSWER, JobId(id)));
+    let (used, samples) = told.unwrap_or_default();
+    Live {
+        used: LiveUse::of(&used),
+        samples: samples.unwrap_or_default(),
+    }
 }
 
 fn scripts(context: &Context, ids: &[JobRef]) -> anyhow::Result<String> {

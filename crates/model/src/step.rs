@@ -16,9 +16,11 @@
 //! time limit, and the end of everything when the command is gone.
 
 mod frames;
+mod samples;
 mod spec;
 
 pub use frames::{DownFrame, NodeEnd, Stream, TaskEnd, UpFrame};
+pub use samples::{JobSamples, Sample, Stretch};
 pub use spec::{
     Bind, Distribution, InputFrom, OutputTo, StepCommand, StepProgram, StepSpec, Window, Wireup,
 };
@@ -207,6 +209,11 @@ pub enum StepAsk {
         /// Its port, on the first node's own address.
         port: u16,
     },
+    /// What script and steps used over time. Answer: [`StepAnswer::Samples`].
+    Samples {
+        /// The job that is measured.
+        job: JobId,
+    },
     /// A part of a regular file, read as the user of a pass. Answer: [`StepAnswer::Piece`].
     Read {
         /// The job whose first node reads it.
@@ -237,6 +244,7 @@ impl StepAsk {
             | Self::Attach { job, .. }
             | Self::List { job }
             | Self::Usage { job }
+            | Self::Samples { job }
             | Self::Signal { job, .. }
             | Self::Ports { job }
             | Self::Connect { job, .. }
@@ -351,6 +359,8 @@ pub enum StepAnswer {
     Ports(Vec<JobPort>),
     /// A part of a file.
     Piece(FilePiece),
+    /// What script and steps used over time.
+    Samples(JobSamples),
 }
 
 /// How a step ended, as it is kept.

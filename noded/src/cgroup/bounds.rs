@@ -2,6 +2,7 @@
 
 use crate::devices::DeviceNumber;
 use cosy_model::step::StepId;
+use std::path::PathBuf;
 
 /// How many processes and threads a job may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,6 +43,15 @@ pub struct StepLimits<'a> {
     pub cores: &'a [u32],
     /// Devices that it must not open.
     pub denied: &'a [DeviceNumber],
+}
+
+/// The groups in which the whole of a job is counted.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct JobGroups {
+    /// Of version 2.
+    pub unified: Option<PathBuf>,
+    /// Of version 1's memory controller; where it is, version 2 counts no memory.
+    pub memory: Option<PathBuf>,
 }
 
 /// What a job used on this node so far, with its steps.

@@ -37,7 +37,7 @@ pub mod jobs_unit;
 mod program;
 mod values;
 
-pub use bounds::{AttemptLimits, JobUsage, Processes, StepLimits};
+pub use bounds::{AttemptLimits, JobGroups, JobUsage, Processes, StepLimits};
 pub use group::{Group, GroupError, ParentGroup};
 
 use crate::devices::DeviceNumber;
@@ -466,6 +466,15 @@ impl Cgroups {
         JobUsage {
             peak_bytes: peak,
             cpu_us: unified.and_then(|path| group::cpu_time(&path)),
+        }
+    }
+
+    /// The groups in which the whole of an attempt is counted, its steps included.
+    pub fn groups_of_job(&self, name: &str) -> JobGroups {
+        let within = |parent: &Option<PathBuf>| parent.as_ref().map(|p| p.join(name));
+        JobGroups {
+            unified: within(&self.unified),
+            memory: within(&self.memory),
         }
     }
 

@@ -3,7 +3,8 @@
 use super::devices::{Gpu, Other, devices};
 use super::values::{List, checked, length, number, parsed, path, size, text, texts, truth};
 use super::{
-    CgroupUse, Config, DEFAULT_KEY, DEFAULT_SPOOL, HookCommand, MIN_UID, check_address, check_name,
+    CgroupUse, Config, DEFAULT_KEY, DEFAULT_SPOOL, HookCommand, MIN_UID, SAMPLE_INTERVAL,
+    STALL_PERCENT, Sampling, StallAction, check_address, check_name,
 };
 use crate::cgroup::Processes;
 use cosy_config::{Check, Faults, Raw};
@@ -51,6 +52,9 @@ struct File {
     health_check: Option<List>,
     hook_timeout: Option<Raw>,
     health_interval: Option<Raw>,
+    sample_interval: Option<Raw>,
+    memory_stall: Option<Raw>,
+    memory_stall_action: Option<Raw>,
     cgroup: Option<Raw>,
     job_processes: Option<Raw>,
     min_uid: Option<Raw>,
@@ -127,6 +131,7 @@ fn config(check: &mut Check<'_>, file: &File) -> Option<Config> {
             .unwrap_or(HOOK_TIMEOUT),
         health_interval: get(check, "health_interval", &file.health_interval, length)
             .unwrap_or(HEALTH_INTERVAL),
+        sampling: sampling(check, file),
         cgroups: get(check, "cgroup", &file.cgroup, cgroup).unwrap_or_default(),
         min_uid: get(check, "min_uid", &file.min_uid, whole(0, u32::MAX)).map_or(MIN_UID, Uid),
         allow_root: get(check, "allow_root", &file.allow_root, truth).unwrap_or_default(),
@@ -243,6 +248,44 @@ fn cgroup(check: &mut Check<'_>, key: &str, value: &Raw) -> Option<CgroupUse> {
         "none" => Some(CgroupUse::Nothing),
         other => {
             let what = format!("cgroup is 'auto', 'memory' or 'none', not '{other}'");
+            check.fault(value.span().start, what);
+            None
+        }
+    }
+}
+
+fn sampling(check: &mut Check<'_>, file: &File) -> Sampling {
+    let percent = get(check, "memory_stall", &file.memory_stall, whole(0, 100));
+    let percent = percent.unwrap_or(STALL_PERCENT);
+    Sampling {
+        interval: get(check, "sample_interval", &file.sample_interval, pause)
+            .unwrap_or(Some(SAMPLE_INTERVAL)),
+        stall_limit: u16::try_from(percent * 10).ok().filter(|limit| *limit > 0),
+        stall_action: get(check, "memory_stall_action", &file.memory_stall_action, stall_action)
+            .unwrap_or_default(),
+    }
+}
+
+/// A length of time, or `off`.
+fn pause(check: &mut Check<'_>, key: &str, value: &Raw) -> Option<Option<Duration>> {
+    if value.get_ref().as_str() == Some("off") {
+        return Some(None);
+    }
+    let pause = length(check, key, value)?;
+    if pause < Duration::from_secs(1) {
+        check.fault(value.span().start, format!("{key} is at least 1s, or 'off'"));
+        return None;
+    }
+    Some(Some(pause))
+}
+
+fn stall_action(check: &mut Check<'_>, key: &str, value: &Raw) -> Option<StallAction> {
+    match text(check, key, value)?.as_str() {
+        "tell" => Some(StallAction::Tell),
+        "end" => Some(StallAction::End),
+        other => {
+            let shown: String = other.chars().take(100).collect();
+            let what = format!("{key} is 'tell' or 'end', not '{}'", shown.escape_debug());
             check.fault(value.span().start, what);
             None
         }

@@ -92,6 +92,7 @@ impl Daemon {
             heartbeat: HEARTBEAT,
             problem: None,
             checking: false,
+            sampling: false,
         };
         link::keep_up(peers, &leadership, &events);
         let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);

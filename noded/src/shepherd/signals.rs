@@ -23,6 +23,8 @@ pub enum Order {
     },
     /// Read what the program is to be told.
     Note,
+    /// End everything: it uses more memory than it has.
+    OutOfMemory,
     /// Stop everything, and the clock.
     Suspend,
     /// Continue stopped processes.
@@ -81,6 +83,7 @@ impl Order {
             Self::Suspend => 7 << 8,
             Self::Resume => 8 << 8,
             Self::Note => 9 << 8,
+            Self::OutOfMemory => 10 << 8,
             Self::Limit(secs) => LIMIT | (secs & NO_LIMIT) as i32,
             Self::Left(secs) => LEFT | (secs & NO_LIMIT) as i32,
         }
@@ -118,6 +121,7 @@ impl Order {
             7 => Some(Self::Suspend),
             8 => Some(Self::Resume),
             9 => Some(Self::Note),
+            10 => Some(Self::OutOfMemory),
             _ => None,
         }
     }
@@ -189,6 +193,7 @@ mod tests {
             Order::kill(KillCause::Cancelled, 1),
             Order::kill(KillCause::Requeued, 1),
             Order::Note,
+            Order::OutOfMemory,
             Order::Suspend,
             Order::Resume,
             Order::Limit(0),

@@ -110,6 +110,11 @@ impl Ending {
         }
     }
 
+    /// It uses more memory than it has, and hangs for it.
+    pub fn out_of_memory(&mut self) {
+        self.finish(EndCause::OutOfMemory);
+    }
+
     /// SIGKILL to everything, for that reason where there was none yet.
     pub fn kill(&mut self, cause: EndCause) {
         self.cause.get_or_insert(cause);

@@ -210,6 +210,7 @@ impl Watch<'_> {
                     script_only,
                 }) => self.pass_on(signal, script_only),
                 SignalMeaning::Order(Order::Note) => self.pass_notes_on(),
+                SignalMeaning::Order(Order::OutOfMemory) => self.ending.out_of_memory(),
                 SignalMeaning::Order(Order::Suspend) => self.suspend(),
                 SignalMeaning::Order(Order::Resume) => self.resume(),
                 SignalMeaning::Order(Order::Limit(secs)) => {

@@ -115,6 +115,7 @@ impl Steps {
             StepAsk::Start { spec, .. } => self.start_requested(attempt, spec, connection),
             StepAsk::List { .. } => connection.finish(StepAnswer::Steps(self.list(attempt))),
             StepAsk::Usage { .. } => self.tell_usage(attempt, connection),
+            StepAsk::Samples { .. } => self.tell_samples(attempt, connection),
             StepAsk::Attach { step, .. } => self.attach(StepKey { attempt, step }, connection),
             StepAsk::Limit { step, limit, .. } => {
                 self.limit_requested(attempt, step, limit, connection);

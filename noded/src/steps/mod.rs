@@ -41,6 +41,7 @@ pub mod ports;
 mod reach;
 mod reached;
 pub mod records;
+mod samples;
 pub mod serve;
 pub mod spool;
 mod start;

@@ -142,6 +142,7 @@ impl PendingRequest {
                 StepAsk::Start { spec, .. } => bytes_of(spec),
                 StepAsk::List { .. }
                 | StepAsk::Usage { .. }
+                | StepAsk::Samples { .. }
                 | StepAsk::Attach { .. }
                 | StepAsk::Signal { .. }
                 | StepAsk::Ports { .. }

@@ -9,6 +9,7 @@ use super::device_share::Shares;
 use super::ledger::Ledger;
 use super::reached::Reached;
 use super::records::Records;
+use super::samples::Sampled;
 use super::serve::{Connection, IncomingStep};
 use super::spool::{Counter, StepSpool};
 use super::{StepTask, peer_requests::PartRequest};
@@ -177,6 +178,7 @@ pub(super) struct Job {
     /// True when the job has something in the spool.
     pub touched: bool,
     pub drain: Option<String>,
+    pub sampled: Sampled,
 }
 
 impl Job {
@@ -220,6 +222,8 @@ pub struct Steps {
     pub(super) reports: Vec<NodeReport>,
     pub(super) quiet: Vec<AttemptKey>,
     pub(super) reached: Arc<Reached>,
+    /// Between two measurements of the jobs; without, they are not measured.
+    pub(super) sample_interval: Option<Span>,
 }
 
 impl Steps {
@@ -238,6 +242,7 @@ impl Steps {
             reports: Vec::new(),
             quiet: Vec::new(),
             reached: Arc::default(),
+            sample_interval: None,
         }
     }
 
@@ -341,6 +346,7 @@ impl Steps {
             closing: false,
             touched: false,
             drain: None,
+            sampled: Sampled::default(),
         }
     }
 

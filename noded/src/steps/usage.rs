@@ -1,5 +1,5 @@
 //! What a job's script and steps use on this node while they run: measured when somebody
-//! asks, never sampled.
+//! asks. What they used over time is measured by [`crate::samples`].
 //!
 //! Processes are found by the mark in their environment; what control groups have counted
 //! goes over it where that is more. Blocks: it reads `/proc`, and belongs on a thread of its
@@ -100,7 +100,7 @@ impl<'a> UsagePart<'a> {
 
 /// User and system time in microseconds, with that of children that have ended, out of
 /// `/proc/PID/stat`; the name in it may hold anything.
-fn times(text: &str) -> (u64, u64) {
+pub(crate) fn times(text: &str) -> (u64, u64) {
     let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     let numbers: Vec<u64> = rest
         .split_ascii_whitespace()
@@ -118,7 +118,7 @@ fn times(text: &str) -> (u64, u64) {
 }
 
 /// Resident memory in bytes, out of `/proc/PID/status`.
-fn resident(text: &str) -> u64 {
+pub(crate) fn resident(text: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let number = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok());
     number.map_or(0, |kib| kib.saturating_mul(1024))

@@ -16,7 +16,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use cosy_model::step::{LiveUse, StepAnswer, StepAsk};
+use cosy_model::step::{LiveUse, Sample, StepAnswer, StepAsk};
 use cosy_model::{JobId, Uid};
 use futures_util::stream;
 use serde::Deserialize;
@@ -73,6 +73,28 @@ pub async fn usage(State(site): SiteState, who: Who, Path(job): Path<String>) ->
     });
     Ok(Answer(json!({
         "script": used.script.as_ref().map(use_json), "steps": steps.collect::<Json>(),
+    })))
+}
+
+fn sample_json(sample: &Sample) -> Json {
+    json!({
+        "at_ms": sample.at.0, "cpu_us": sample.cpu_us, "memory_bytes": sample.memory_bytes,
+        "processes": sample.processes, "read_bytes": sample.read_bytes,
+        "written_bytes": sample.written_bytes, "memory_stall_permille": sample.memory_stall,
+    })
+}
+
+/// What an own running job used over time on its first node.
+pub async fn samples(State(site): SiteState, who: Who, Path(job): Path<String>) -> Result {
+    let job = id(&job)?;
+    let (answer, _) = nodes::ask(&site, who.uid, StepAsk::Samples { job }).await?;
+    let StepAnswer::Samples(told) = answer else {
+        return Err(Problem::unexpected());
+    };
+    Ok(Answer(json!({
+        "node": told.node, "cores": told.cores, "memory_mib": told.memory.map(|memory| memory.0),
+        "interval": told.interval.ms() as f64 / 1000.0, "peak_memory_bytes": told.peak_bytes,
+        "samples": told.samples.iter().map(sample_json).collect::<Json>(),
     })))
 }
 

@@ -51,6 +51,7 @@ pub fn router() -> Router<Arc<Site>> {
         .route("/jobs/{job}/limits", get(standing::limits))
         .route("/jobs/{job}/output", get(output::output))
         .route("/jobs/{job}/usage", get(interactive::usage))
+        .route("/jobs/{job}/samples", get(interactive::samples))
         .route("/jobs/{job}/ports", get(interactive::ports))
         .route("/jobs/{job}/ports/{port}", post(interactive::open_port))
         .route("/jobs/{job}/shells", post(interactive::start_shell))

@@ -52,6 +52,11 @@ impl ChartStyle {
             width: output::width().unwrap_or(80),
         }
     }
+
+    /// Whether blocks are drawn there.
+    pub fn has_blocks() -> bool {
+        Self::for_stdout().blocks
+    }
 }
 
 /// The contents of one column.

@@ -195,7 +195,13 @@ impl JobPage {
         let text = match (&self.refused, self.table.rows) {
             (Some(why), _) => format!("nothing is told of job {id}: {why}"),
             (None, 0) => format!("job {id} is being asked for"),
-            (None, 1) => job_page::text((&self.table, 0, None), &self.told, false, now, style),
+            (None, 1) => job_page::text(
+                (&self.table, 0, &job_page::Live::default()),
+                &self.told,
+                false,
+                now,
+                style,
+            ),
             (None, _) => {
                 job_table::list(&self.table, &default_columns(true), LEAVE, now, style).text
             }

@@ -33,8 +33,8 @@ impl Supervisor<'_> {
                     self.signal_tasks(signal);
                     self.order_below(&DownFrame::Signal { signal });
                 }
-                // Scripts are told.
-                SignalMeaning::Order(Order::Note) => {}
+                // Scripts are told. A step is ended as one that is cancelled.
+                SignalMeaning::Order(Order::Note | Order::OutOfMemory) => {}
                 // Every node of the job is told, so nothing is passed on.
                 SignalMeaning::Order(Order::Suspend) => self.suspend(),
                 SignalMeaning::Order(Order::Resume) => self.resume(),

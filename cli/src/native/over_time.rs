@@ -1,0 +1,141 @@
+//! What a running job used over time, in three lines: cores, memory, disks.
+
+use crate::units::bytes;
+use cosy_model::step::JobSamples;
+use cosy_model::{MiB, Span};
+
+/// From nothing to all.
+const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Where a terminal shows no others.
+const PLAIN: [char; 8] = ['_', '.', '.', ':', ':', '|', '|', '#'];
+/// Columns of a curve.
+const WIDTH: usize = 40;
+
+/// Title and text of each line; none before there are two measurements.
+pub fn lines(all: &JobSamples, blocks: bool) -> Vec<(String, String)> {
+    let levels = if blocks { &LEVELS } else { &PLAIN };
+    let stretches: Vec<_> = all.stretches().collect();
+    let Some(last) = stretches.last() else {
+        return Vec::new();
+    };
+    let busy: Vec<f64> = stretches.iter().map(|s| s.busy_cores).collect();
+    let memory: Vec<f64> = stretches.iter().map(|s| s.memory_bytes as f64).collect();
+    let most_busy = busy.iter().copied().fold(0.0, f64::max);
+    let cores = f64::from(all.cores);
+    let busy_line = format!(
+        "{}  {:.1} of {} now, {most_busy:.1} at most",
+        curve(&busy, cores.max(most_busy), levels),
+        last.busy_cores,
+        all.cores,
+    );
+    let given = all.memory.map(MiB::bytes);
+    let scale = given.unwrap_or(all.peak_bytes).max(all.peak_bytes);
+    let of = all.memory.map_or_else(String::new, |m| format!(" of {m}"));
+    let memory_line = format!(
+        "{}  {}{of} now, {} at most",
+        curve(&memory, scale as f64, levels),
+        size(last.memory_bytes),
+        size(all.peak_bytes),
+    );
+    let mut lines = vec![
+        ("cores".to_owned(), busy_line),
+        ("memory".to_owned(), memory_line),
+    ];
+    let latest = all.samples.last();
+    let disks = latest.and_then(|s| Some((s.read_bytes?, s.written_bytes?)));
+    if let Some((read, written)) = disks.filter(|(read, written)| read + written > 0) {
+        lines.push(("disks".to_owned(), format!("{} read, {} written", size(read), size(written))));
+    }
+    if let Some(stall) = latest
+        .and_then(|s| s.memory_stall)
+        .filter(|stall| *stall >= 100)
+    {
+        let text = format!("{}% of the last minute it waited for memory", stall / 10);
+        lines.push((String::new(), text));
+    }
+    if let Some((title, _)) = lines.first_mut() {
+        let from = all.samples.first().zip(latest);
+        let since = from.map_or(Span::ZERO, |(first, last)| last.at.since(first.at));
+        *title = format!("cores, {}", crate::units::brief(since));
+    }
+    lines
+}
+
+fn size(n: u64) -> String {
+    bytes(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+/// Figures as a row of characters; of many, several share one, which shows the largest.
+fn curve(figures: &[f64], most: f64, levels: &[char; 8]) -> String {
+    let each = figures.len().div_ceil(WIDTH).max(1);
+    let level = |chunk: &[f64]| {
+        let largest = chunk.iter().copied().fold(0.0, f64::max);
+        let part = if most > 0.0 { largest / most } else { 0.0 };
+        // From 0 to 8; what is all belongs to the last level.
+        let at = (part * 8.0).floor().clamp(0.0, 7.0) as usize;
+        levels.get(at).copied().unwrap_or(' ')
+    };
+    figures.chunks(each).map(level).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::Time;
+    use cosy_model::step::Sample;
+
+    fn samples(figures: &[(u64, u64)]) -> JobSamples {
+        let sample = |(at, (cpu_s, mib)): (usize, &(u64, u64))| Sample {
+            at: Time(at as i64 * 30_000),
+            cpu_us: cpu_s * 1_000_000,
+            memory_bytes: mib << 20,
+            read_bytes: Some(3 << 20),
+            written_bytes: Some(0),
+            ..Sample::default()
+        };
+        JobSamples {
+            node: "n1".to_owned(),
+            cores: 4,
+            memory: Some(MiB(1024)),
+            interval: Span::from_secs(30),
+            peak_bytes: 1 << 30,
+            samples: figures.iter().enumerate().map(sample).collect(),
+        }
+    }
+
+    fn told(all: &JobSamples) -> Vec<String> {
+        let lines = lines(all, true).into_iter();
+        lines
+            .map(|(title, text)| format!("{title}: {text}"))
+            .collect()
+    }
+
+    #[test]
+    fn cores_and_memory() {
+        let all = samples(&[(0, 0), (120, 256), (150, 1024), (150, 512)]);
+        let want = [
+            "cores, 1m30s: █▃▁  0.0 of 4 now, 4.0 at most",
+            "memory: ▃█▅  512M of 1G now, 1.0G at most",
+            "disks: 3.0M read, 0B written",
+        ];
+        assert_eq!(told(&all), want);
+        let mut stalls = all;
+        stalls.samples.last_mut().unwrap().memory_stall = Some(873);
+        assert_eq!(told(&stalls).last().unwrap(), ": 87% of the last minute it waited for memory");
+    }
+
+    #[test]
+    fn nothing_is_told_before_there_is_something() {
+        assert!(told(&samples(&[])).is_empty());
+        assert!(told(&samples(&[(0, 0)])).is_empty());
+    }
+
+    #[test]
+    fn long_runs_fit() {
+        let figures: Vec<f64> = (0..200).map(f64::from).collect();
+        let drawn = curve(&figures, 199.0, &LEVELS);
+        assert_eq!(drawn.chars().count(), 40);
+        assert!(drawn.starts_with('▁') && drawn.ends_with('█'));
+        assert_eq!(curve(&[1.0, 0.0], 0.0, &PLAIN), "__");
+    }
+}

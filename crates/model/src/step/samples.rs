@@ -1,0 +1,95 @@
+//! What a job used of a node over time: measured at intervals while it runs.
+
+use crate::{MiB, Span, Time};
+use serde::{Deserialize, Serialize};
+
+/// What a job used at some moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Sample {
+    /// When it was measured.
+    pub at: Time,
+    /// CPU time since the job's start, in microseconds.
+    pub cpu_us: u64,
+    /// Memory in bytes that it could not do without: file pages that nobody has looked at for some
+    /// time are not counted.
+    pub memory_bytes: u64,
+    /// Processes.
+    #[serde(default)]
+    pub processes: u32,
+    /// Bytes read from disks since the job's start, where that is known.
+    #[serde(default)]
+    pub read_bytes: Option<u64>,
+    /// Bytes written to disks since the job's start, where that is known.
+    #[serde(default)]
+    pub written_bytes: Option<u64>,
+    /// Per mille of the last minute in which all its processes waited for memory, where that is known
+    /// (pressure stall information, `full avg60`).
+    #[serde(default)]
+    pub memory_stall: Option<u16>,
+}
+
+/// What a job used of one node since its start there.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct JobSamples {
+    /// The node.
+    pub node: String,
+    /// Cores that the job has there.
+    pub cores: u32,
+    /// Memory that the job has there; `None` without a limit.
+    #[serde(default)]
+    pub memory: Option<MiB>,
+    /// Between two measurements; it is 0 where nothing is measured.
+    pub interval: Span,
+    /// Largest memory of all measurements, in bytes, and of what the kernel has noted.
+    pub peak_bytes: u64,
+    /// Measurements in the order of time, at most [`crate::limits::SAMPLES`]: of a long job not all are
+    /// kept, but the last one is. Earlier ones are lost when the node's daemon is restarted.
+    pub samples: Vec<Sample>,
+}
+
+/// How a job used its node between two measurements.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Stretch {
+    /// When the later one was made.
+    pub until: Time,
+    /// Cores that were busy on average.
+    pub busy_cores: f64,
+    /// Memory at its end, in bytes.
+    pub memory_bytes: u64,
+}
+
+impl JobSamples {
+    /// From each measurement to the next; those at the same moment are passed over.
+    pub fn stretches(&self) -> impl Iterator<Item = Stretch> + '_ {
+        self.samples.windows(2).filter_map(|two| {
+            let [before, after] = two else { return None };
+            let ms = after.at.since(before.at).ms();
+            let used_us = after.cpu_us.saturating_sub(before.cpu_us);
+            (ms > 0).then(|| Stretch {
+                until: after.at,
+                busy_cores: used_us as f64 / 1000.0 / ms as f64,
+                memory_bytes: after.memory_bytes,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_cores_between_measurements() {
+        let sample = |s: i64, cpu_s: u64| Sample {
+            at: Time(s * 1000),
+            cpu_us: cpu_s * 1_000_000,
+            ..Sample::default()
+        };
+        let all = JobSamples {
+            samples: vec![sample(0, 0), sample(10, 15), sample(10, 15), sample(20, 14)],
+            ..JobSamples::default()
+        };
+        let busy: Vec<f64> = all.stretches().map(|s| s.busy_cores).collect();
+        assert_eq!(busy, [1.5, 0.0]);
+    }
+}
