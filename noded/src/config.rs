@@ -353,7 +353,8 @@ mod tests {
                 "unknown field `nmae`, expected one of `name`, `controller`, `controllers`, `controller_key`, \
                `key`, `spool_dir`, `socket`, `step_socket`, `listen`, `address`, `cores`, \
                `memory`, `disk`, `gpus`, `gpu`, `device`, `other`, `features`, `plugins`, \
-               `prolog`, `epilog`, `health_check`, `hook_timeout`, `health_interval`, \
+               `prolog`, `epilog`, `health_check`, `hook_timeout`, `health_interval`, `sample_interval`, \
+               `memory_stall`, `memory_stall_action`, \
                `cgroup`, `job_processes`, `min_uid`, `allow_root`, `log`; did you mean `name`?",
             ],
         );

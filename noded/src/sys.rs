@@ -5,6 +5,7 @@
 
 mod clocks;
 mod descriptors;
+pub mod figures;
 mod ids;
 mod limits;
 mod processes;

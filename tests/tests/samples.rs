@@ -29,7 +29,7 @@ fn each_second(_: usize) -> String {
 
 /// What the node says of a job.
 fn samples(c: &Cluster, job: JobId) -> JobSamples {
-    let mut stream = UnixStream::connect(c.step_socket(0)).unwrap();
+    let mut stream = UnixStream::connect(c.node_dir(0).join("spool/n1/steps.sock")).unwrap();
     stream
         .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
@@ -64,11 +64,19 @@ fn a_busy_job_is_seen_to_be_busy() {
     assert!(told.peak_bytes >= 64 << 20, "{told:?}");
     let last = told.samples.last().unwrap();
     assert!(last.processes >= 3, "{last:?}");
-    assert!(told.samples.windows(2).all(|two| two[0].cpu_us <= two[1].cpu_us), "{told:?}");
+    assert!(
+        told.samples
+            .windows(2)
+            .all(|two| two[0].cpu_us <= two[1].cpu_us),
+        "{told:?}"
+    );
     let lines = lines_on(120, &mut c.command(&["cstat", &job.to_string()]));
     let starts = |start: &str| lines.iter().any(|line| line.starts_with(start));
     assert!(starts("  cores, ") && starts("  memory"), "{lines:#?}");
-    let cores = lines.iter().find(|line| line.starts_with("  cores, ")).unwrap();
+    let cores = lines
+        .iter()
+        .find(|line| line.starts_with("  cores, "))
+        .unwrap();
     assert!(cores.contains(" of 2 now, ") && cores.ends_with(" at most"), "{cores}");
     c.run(&["ccancel", &job.to_string()]).expect(0);
     c.until_state(job, JobState::Cancelled);

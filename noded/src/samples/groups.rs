@@ -14,7 +14,7 @@ pub struct Counted {
     pub memory_bytes: Option<u64>,
     /// The largest memory ever, in bytes.
     pub peak_bytes: Option<u64>,
-    /// Processes.
+    /// Number of processes and threads.
     pub processes: Option<u32>,
     /// Bytes read from disks.
     pub read_bytes: Option<u64>,

@@ -1,7 +1,7 @@
 //! What the processes of jobs use, summed up in one look through `/proc`. Source: proc(5).
 
 use crate::shepherd::all_processes;
-use crate::steps::usage::{resident, times};
+use crate::sys::figures::{resident, times};
 use crate::{spool, sweep};
 use cosy_model::Uid;
 use cosy_model::node::AttemptKey;

@@ -129,7 +129,7 @@ fn numbers(text: &str) -> Result<ArraySpec, String> {
 /// Where results go.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ResultsFile {
-    /// Nowhere.
+    /// They are not kept.
     None,
     /// Into a file with a name that is free.
     New,

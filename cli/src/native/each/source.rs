@@ -33,7 +33,7 @@ pub enum Origin {
     File(PathBuf),
     /// On the command line.
     Words(Vec<OsString>),
-    /// Numbers.
+    /// Each of these numbers.
     Numbers(TaskIndices),
 }
 

@@ -13,7 +13,7 @@ pub struct Sample {
     /// Memory in bytes that it could not do without: file pages that nobody has looked at for some
     /// time are not counted.
     pub memory_bytes: u64,
-    /// Processes.
+    /// Number of its processes.
     #[serde(default)]
     pub processes: u32,
     /// Bytes read from disks since the job's start, where that is known.

@@ -1,5 +1,5 @@
-//! `--acctg-freq`: how often samples of a running job are taken. Nothing is sampled here; what
-//! the original refuses is refused all the same. Source: srun(1), "--acctg-freq"; observed.
+//! `--acctg-freq`: how often samples of a running job are taken. Nodes measure all jobs alike here, as
+//! often as the site says; what the original refuses is refused all the same. Source: srun(1), "--acctg-freq"; observed.
 
 use super::Fault;
 use super::count::cut;

@@ -122,7 +122,7 @@ const fn alias(
 const NO_BUFFERS: OptionSupport = Ignored("there are no burst buffers here");
 const NO_FEDERATION: OptionSupport = Refused("clusters here know nothing of each other");
 const FREQUENCY: OptionSupport = Ignored("clock rates are left to the nodes");
-const PROFILING: OptionSupport = Ignored("nothing is sampled while jobs run");
+const PROFILING: OptionSupport = Ignored("nodes measure jobs as often as the site says");
 const CORES_COUNT: OptionSupport = Ignored("nodes are chosen by their cores");
 const NEVER_BOOTED: OptionSupport = Accepted("nodes are not booted for jobs");
 const NO_SWITCHES: OptionSupport = Accepted("the order of switches is not known here");
