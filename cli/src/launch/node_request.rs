@@ -73,6 +73,7 @@ pub fn send(
                 | StepAnswer::Usage(_)
                 | StepAnswer::Ports(_)
                 | StepAnswer::Piece(_)
+                | StepAnswer::Holds(_)
                 | StepAnswer::Done),
             ) => {
                 return Ok(NodeReply::Other(other));

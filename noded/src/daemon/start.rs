@@ -7,6 +7,7 @@ use crate::epoch::KnownEpoch;
 use crate::hooks::Reaper;
 use crate::lease::Lease;
 use crate::link::{Leadership, ObeyedLink, Peer};
+use crate::login::LoginSocket;
 use crate::node::{Node, NodeSetup};
 use crate::nursery::{Nursery, NurseryOptions};
 use crate::peer::{pool::Pool, revoked::RevokedKeys, serve};
@@ -70,6 +71,7 @@ impl Daemon {
             }
         };
         let step_socket = listen_for_steps(&config, &events)?;
+        let login_socket = listen_for_logins(&config, &nodes, &events)?;
         let relay = listen_for_commands(&config, &events)?;
         let leadership = Leadership::new(epoch, config.controllers.len() > 1);
         let daemon = Self {
@@ -83,6 +85,7 @@ impl Daemon {
             obeyed: ObeyedLink::new(leadership.clone()),
             relay,
             step_socket,
+            login_socket,
             refused_keys,
             lease,
             clock,
@@ -133,6 +136,29 @@ fn listen_for_steps(
         }
         Err(e) => {
             tracing::warn!("no steps can be started here: socket {}: {e}", path.display());
+            Ok(None)
+        }
+    }
+}
+
+/// The socket for logins: where jobs are, and where this daemon may make others part of them. One that
+/// was not configured may fail.
+fn listen_for_logins(
+    config: &Config,
+    nodes: &Nodes,
+    events: &mpsc::Sender<Event>,
+) -> anyhow::Result<Option<LoginSocket>> {
+    if matches!(nodes, Nodes::Virtual(_)) || sys::own_uid().0 != 0 {
+        return Ok(None);
+    }
+    let path = config.login_socket();
+    match LoginSocket::listen(&path, events.clone()) {
+        Ok(socket) => Ok(Some(socket)),
+        Err(e) if config.login_socket.is_some() => {
+            Err(e).with_context(|| format!("login_socket {}", path.display()))
+        }
+        Err(e) => {
+            tracing::warn!("logins cannot be part of jobs here: socket {}: {e}", path.display());
             Ok(None)
         }
     }

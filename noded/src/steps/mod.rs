@@ -3,6 +3,7 @@
 //! ```text
 //! SPOOL/NODE/JOB.ATTEMPT/steps      records of steps that have ended, for the controller
 //! SPOOL/NODE/JOB.ATTEMPT/next       number of the next step (first node only)
+//! SPOOL/NODE/JOB.ATTEMPT/logins     sessions that belong to the job: process, start in ticks
 //! SPOOL/NODE/JOB.ATTEMPT/s.STEP/    one step on this node
 //!     launch      phase, start time, then the [`StepTask`] as MessagePack (0600); locked
 //!                 by its supervisor, as an attempt's is
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 mod adopt;
 pub mod check;
 mod command_requests;
+mod connections;
 pub mod device_share;
 mod devices;
 mod end;
@@ -35,6 +37,9 @@ mod end;
 mod fixture;
 pub mod layout;
 pub mod ledger;
+mod login_end;
+mod login_environment;
+mod logins;
 mod peer_requests;
 mod pending;
 pub mod ports;
