@@ -49,7 +49,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use values::{PERIOD_US, hash, least, quota_of, ranges, together};
+use values::{PERIOD_US, TOGETHER, hash, least, quota_of, ranges, together};
 
 /// How long what is left of a job may take to be killed when its groups are removed.
 const REMOVAL: Duration = Duration::from_secs(1);
@@ -234,6 +234,10 @@ impl Cgroups {
             ..StepLimits::default()
         };
         let mut groups = self.groups_inside(LOGIN, job, all);
+        // One that starves does not end the others: programs that let users in are among them.
+        for group in &mut groups {
+            group.settings.retain(|(file, _)| file != TOGETHER);
+        }
         groups.extend(self.counted(job));
         groups
     }

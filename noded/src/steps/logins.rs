@@ -17,7 +17,7 @@ use crate::devices::Held;
 use crate::login::words::{LoginAnswer, OfSeveral};
 use crate::login::{IncomingLogin, LoginProcess};
 use crate::peer::read_frame;
-use crate::spool::{name_of, write_whole};
+use crate::spool::{LOGINS, name_of, write_whole};
 use cosy_model::node::{Allocation, AttemptKey};
 use cosy_model::step::{StepAnswer, StepAsk, TcpPair};
 use cosy_model::{MiB, OsText, Uid, limits, variables};
@@ -30,8 +30,6 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 
-/// Name of the file with the processes of an attempt's sessions.
-pub(super) const LOGINS: &str = "logins";
 /// Sessions of one attempt at once.
 const SESSIONS: usize = 256;
 /// Jobs of one user that are asked about a connection, the newest first.
@@ -163,7 +161,7 @@ impl Steps {
         let jobs = self.jobs_of(incoming.ask.uid);
         let mut answers = JoinSet::new();
         for key in jobs.into_iter().take(ASKED) {
-            let alone = self.jobs.get(&key).is_none_or(|job| is_alone(job));
+            let alone = self.jobs.get(&key).is_none_or(is_alone);
             for connection in connections.iter().filter(|_| !alone) {
                 if let Ok(answer) = self.ask_first_node(incoming.ask.uid, key, *connection) {
                     answers.spawn(async move { is_yes(answer).await.then_some(key) });

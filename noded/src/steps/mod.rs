@@ -3,7 +3,6 @@
 //! ```text
 //! SPOOL/NODE/JOB.ATTEMPT/steps      records of steps that have ended, for the controller
 //! SPOOL/NODE/JOB.ATTEMPT/next       number of the next step (first node only)
-//! SPOOL/NODE/JOB.ATTEMPT/logins     sessions that belong to the job: process, start in ticks
 //! SPOOL/NODE/JOB.ATTEMPT/s.STEP/    one step on this node
 //!     launch      phase, start time, then the [`StepTask`] as MessagePack (0600); locked
 //!                 by its supervisor, as an attempt's is

@@ -1,7 +1,6 @@
 //! What the controller is told of steps that are over, and what stays until it has it.
 
 use super::directory_name;
-use super::logins::LOGINS;
 use super::records::{MANY, RECORDS, Records, left_over};
 use super::spool::{NEXT, list};
 use super::table::Steps;
@@ -137,6 +136,5 @@ impl Steps {
         }
         let _ = fs::remove_file(attempt.join(NEXT));
         let _ = fs::remove_file(attempt.join(RECORDS));
-        let _ = fs::remove_file(attempt.join(LOGINS));
     }
 }
