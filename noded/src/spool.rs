@@ -648,10 +648,6 @@ mod tests {
         spool.create(second, &short, None).unwrap();
         let logins = spool.path(second).join(LOGINS);
         assert!(!logins.exists());
-        // Who has logged in while it was only held stays.
-        fs::write(&logins, "78 1\n").unwrap();
-        spool.replace(second, &short, None).unwrap();
-        assert_eq!(fs::read_to_string(&logins).unwrap(), "78 1\n");
         assert!(!still_there(&late, &path).unwrap());
         assert!(still_there(&late, &spool.path(second)).unwrap());
         assert_eq!(spool.outcome(second), None);
@@ -662,6 +658,10 @@ mod tests {
         spool.mark_prepared(second, ready).unwrap();
         let kept: KeptAttempt = read_launch(&spool.open_launch(second).unwrap()).unwrap();
         assert_eq!((kept.phase, kept.start), (Phase::Prepared, ready));
+        // Who has logged in while it was only held stays.
+        fs::write(&logins, "78 1\n").unwrap();
+        spool.replace(second, &short, None).unwrap();
+        assert_eq!(fs::read_to_string(&logins).unwrap(), "78 1\n");
     }
 
     /// Somebody sets the clock while an attempt runs: since when it does is the same moment, on the

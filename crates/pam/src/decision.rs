@@ -128,5 +128,7 @@ mod tests {
             variables: vec![b"COSY_JOB_ID=7".to_vec()],
         });
         check(adopted, "", (Verdict::Allow, None));
+        let wrong = Decision::on_wrong_options("service cannot be ''");
+        assert_eq!((wrong.verdict, wrong.logged.0), (Verdict::Deny, LogLevel::Error));
     }
 }

@@ -178,7 +178,7 @@ fn version_2_steps_lie_in_the_jobs_group() {
 fn sessions_have_all_of_their_job() {
     let got = version_2(true).groups_for_logins(JOB);
     assert_eq!(got.len(), 1, "{got:?}");
-    assert_eq!((directory(&got[0]), got[0].unified), ("/u/7.1/login", true));
+    assert_eq!((&*directory(&got[0]), got[0].unified), ("/u/7.1/login", true));
     assert_eq!(got[0].settings.iter().find(|(file, _)| file == TOGETHER), None);
     let outer = got[0].within.clone().unwrap();
     assert_eq!((outer.settings[0].1.as_str(), outer.own), ("1048576", false));

@@ -2,7 +2,7 @@
 //! again, those that have ended are told, those whose supervisor was lost are cleaned up.
 
 use super::layout::{NodeUse, gpus_wanted};
-use super::logins::Logins;
+use super::login_list::Logins;
 use super::records::{RECORDS, left_over, list_left_over};
 use super::spool::{NEXT, holder, limit, list, outcome, read};
 use super::start::below;

@@ -8,6 +8,7 @@
 
 use super::login_end::Sessions;
 use super::login_environment;
+use super::login_list::Logins;
 use super::peer_requests::pair;
 use super::serve::{Connection, IncomingStep};
 use super::table::{Job, StepEvent, Steps};
@@ -17,82 +18,21 @@ use crate::devices::Held;
 use crate::login::words::{LoginAnswer, OfSeveral};
 use crate::login::{IncomingLogin, LoginProcess};
 use crate::peer::read_frame;
-use crate::spool::{LOGINS, name_of, write_whole};
+use crate::spool::name_of;
 use cosy_model::node::{Allocation, AttemptKey};
 use cosy_model::step::{StepAnswer, StepAsk, TcpPair};
 use cosy_model::{MiB, OsText, Uid, limits, variables};
-use nix::unistd::Pid;
-use std::fmt::Write as _;
 use std::os::unix::net::UnixStream as StdStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 
-/// Sessions of one attempt at once.
-const SESSIONS: usize = 256;
 /// Jobs of one user that are asked about a connection, the newest first.
 const ASKED: usize = 8;
 /// How long it is asked whose a connection is: who logs in waits two seconds for all of it.
 const ASKING: Duration = Duration::from_millis(1200);
-
-/// The sessions of an attempt.
-#[derive(Debug, Default)]
-pub(super) struct Logins {
-    processes: Vec<LoginProcess>,
-    state: LoginsState,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum LoginsState {
-    /// More may come; there may be some.
-    #[default]
-    Open,
-    /// They are being ended.
-    Ending,
-    /// There are none any more.
-    Ended,
-}
-
-impl Logins {
-    pub(super) fn are_ending(&self) -> bool {
-        self.state == LoginsState::Ending
-    }
-
-    /// Those that an earlier daemon has noted; `None` when there were none.
-    pub(super) fn kept(attempt: &Path) -> Option<Self> {
-        let text = std::fs::read_to_string(attempt.join(LOGINS)).ok()?;
-        let process = |line: &str| {
-            let (pid, start) = line.split_once(' ')?;
-            let pid = pid.parse().ok().filter(|pid| *pid > 1)?;
-            Some(LoginProcess {
-                pid: Pid::from_raw(pid),
-                start: start.parse().ok()?,
-            })
-        };
-        Some(Self {
-            processes: text.lines().filter_map(process).take(SESSIONS).collect(),
-            state: LoginsState::Open,
-        })
-    }
-
-    /// # Errors
-    /// In one line: there are too many, or the file system's.
-    fn note(&mut self, attempt: &Path, process: LoginProcess) -> Result<(), String> {
-        self.processes.retain(|p| p.is_there() && *p != process);
-        if self.processes.len() >= SESSIONS {
-            return Err(format!("{SESSIONS} sessions belong to the job here already"));
-        }
-        self.processes.push(process);
-        let mut text = String::new();
-        for process in &self.processes {
-            let _ = writeln!(text, "{} {}", process.pid, process.start);
-        }
-        let kept = write_whole(&attempt.join(LOGINS), text.as_bytes());
-        kept.map_err(|e| format!("cannot keep the session in the spool: {e}"))
-    }
-}
 
 /// What makes a process part of a job, on a thread that may wait.
 struct Adoption {
@@ -109,7 +49,7 @@ impl Steps {
         let jobs = self.jobs_of(incoming.ask.uid);
         let before = jobs.iter().find(|key| {
             let job = self.jobs.get(*key);
-            job.is_some_and(|job| job.logins.processes.contains(&incoming.process))
+            job.is_some_and(|job| job.logins.have(incoming.process))
         });
         match (before.copied(), &jobs[..]) {
             (Some(key), _) => self.adopt_login(key, incoming),
@@ -124,7 +64,7 @@ impl Steps {
     /// The jobs of a user that a session can belong to, the newest first.
     fn jobs_of(&self, uid: Uid) -> Vec<AttemptKey> {
         let open = self.jobs.iter().filter(|(_, job)| {
-            let may_take = job.logins.state == LoginsState::Open && !job.closing;
+            let may_take = job.logins.are_open() && !job.closing;
             may_take && job.allocation.uid == uid
         });
         let mut all: Vec<_> = open.map(|(key, job)| (job.since, *key)).collect();
@@ -305,18 +245,19 @@ impl Steps {
         let Some(job) = self.jobs.get(&attempt) else {
             return;
         };
-        if job.logins.state != LoginsState::Open || job.logins.processes.is_empty() {
+        let groups = self.groups_for_logins(attempt, job);
+        let Some(job) = self.jobs.get_mut(&attempt) else {
             return;
-        }
+        };
+        let Some(processes) = job.logins.begin_to_end() else {
+            return;
+        };
         let sessions = Sessions {
-            groups: self.groups_for_logins(attempt, job),
-            processes: job.logins.processes.clone(),
+            groups,
+            processes,
             uid: job.allocation.uid,
             mark,
         };
-        if let Some(job) = self.jobs.get_mut(&attempt) {
-            job.logins.state = LoginsState::Ending;
-        }
         let events = self.setup.events.clone();
         tokio::spawn(async move {
             let left = sessions.end().await;
@@ -330,10 +271,7 @@ impl Steps {
     /// They have ended, or are waited for no longer.
     pub(super) fn logins_ended(&mut self, attempt: AttemptKey) {
         if let Some(job) = self.jobs.get_mut(&attempt) {
-            job.logins = Logins {
-                processes: Vec::new(),
-                state: LoginsState::Ended,
-            };
+            job.logins = Logins::ended();
             if job.is_quiet() {
                 self.quiet.push(attempt);
             }
@@ -368,26 +306,5 @@ impl Adoption {
             return Err("it has ended".to_owned());
         }
         Ok(login_environment::variables(&self.directory, &self.allocation, &self.own))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sessions_are_kept_for_the_next_daemon() {
-        let dir = tempfile::tempdir().unwrap();
-        assert!(Logins::kept(dir.path()).is_none());
-        let own = LoginProcess::find(nix::unistd::getpid()).unwrap();
-        let ended = LoginProcess { start: 1, ..own };
-        let mut logins = Logins::default();
-        logins.note(dir.path(), ended).unwrap();
-        logins.note(dir.path(), own).unwrap();
-        logins.note(dir.path(), own).unwrap();
-        assert_eq!(Logins::kept(dir.path()).unwrap().processes, [own]);
-        std::fs::write(dir.path().join(LOGINS), "x\n0 1\n-5 2\n7 8\n").unwrap();
-        let kept = Logins::kept(dir.path()).unwrap().processes;
-        assert_eq!(kept.iter().map(|p| p.pid.as_raw()).collect::<Vec<_>>(), [7]);
     }
 }

@@ -38,6 +38,7 @@ pub mod layout;
 pub mod ledger;
 mod login_end;
 mod login_environment;
+mod login_list;
 mod logins;
 mod peer_requests;
 mod pending;

@@ -7,7 +7,7 @@
 
 use super::device_share::Shares;
 use super::ledger::Ledger;
-use super::logins::Logins;
+use super::login_list::Logins;
 use super::reached::Reached;
 use super::records::Records;
 use super::serve::{Connection, IncomingStep};
