@@ -125,7 +125,7 @@ mod tests {
         check(unknown(), "action_unknown=allow", (Verdict::Allow, None));
         let adopted = Ok(Answer::Adopted {
             job: "7".into(),
-            variables: vec![b"COSY_JOB_ID=7".to_vec()],
+            variables: vec![b"SLURM_JOB_ID=7".to_vec()],
         });
         check(adopted, "", (Verdict::Allow, None));
         let wrong = Decision::on_wrong_options("service cannot be ''");

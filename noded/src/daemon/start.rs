@@ -20,6 +20,7 @@ use crate::{cgroup, detect, link, spool, sys};
 use anyhow::Context;
 use cosy_proto::keys::KeyPair;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -46,9 +47,7 @@ impl Daemon {
         let reaper = Reaper::default();
         let own_dir = config.spool_dir.join(&config.name);
         let refused_keys = RevokedKeys::load(&own_dir.join("revoked"));
-        let last_boot = std::fs::read_to_string(own_dir.join("boot")).ok();
-        let same_boot = last_boot.as_deref() == Some(detect::boot_id().as_str());
-        let lease = Lease::load(&own_dir, sys::since_boot(), same_boot);
+        let lease = kept_lease(&own_dir);
         let clock = ControllerClock::default();
         let epoch = KnownEpoch::load(&own_dir)?;
         let (nodes, reached_at) = match options.virtual_nodes {
@@ -100,6 +99,13 @@ impl Daemon {
         let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
         Ok((daemon, queue, signals))
     }
+}
+
+/// The lease that an earlier daemon had, as far as that is of now.
+fn kept_lease(own_dir: &Path) -> Lease {
+    let last_boot = std::fs::read_to_string(own_dir.join("boot")).ok();
+    let same_boot = last_boot.as_deref() == Some(detect::boot_id().as_str());
+    Lease::load(own_dir, sys::since_boot(), same_boot)
 }
 
 /// The controllers, in the order of the configuration.

@@ -13,7 +13,7 @@
 //!
 //! `crates/pam` is the other side, of whatever release.
 
-use cosy_model::{JobId, Uid};
+use cosy_model::{JobId, Uid, variables};
 use std::collections::BTreeMap;
 
 /// Bytes of a question.
@@ -25,7 +25,7 @@ const VALUE_BYTES: usize = 8 << 10;
 /// Version of these words.
 const VERSION: &str = "1";
 /// What names of variables begin with that a session is given; some more are named whole.
-const PREFIXES: [&[u8]; 2] = [b"COSY_", b"SLURM_"];
+const PREFIXES: [&str; 2] = [variables::PREFIX, "SLURM_"];
 const NAMES: [&[u8]; 3] = [
     b"CUDA_VISIBLE_DEVICES",
     b"ROCR_VISIBLE_DEVICES",
@@ -118,7 +118,10 @@ impl LoginAnswer {
 /// Whether a session is told a variable.
 fn may_tell(name: &[u8], value: &[u8]) -> bool {
     let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
-    let known = NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    let known = NAMES.contains(&name)
+        || PREFIXES
+            .iter()
+            .any(|prefix| name.starts_with(prefix.as_bytes()));
     known
         && name.iter().all(word)
         && value.len() <= VALUE_BYTES
