@@ -132,7 +132,7 @@ impl Site {
     pub fn write_stack(&self, service: &str, module: &str) {
         let text = format!(
             "auth required pam_permit.so\naccount required pam_permit.so\n\
-             account required {module}\nsession required pam_permit.so\n"
+             account required {module}\nsession required pam_permit.so\nsession required {module}\n"
         );
         fs::write(self.path("pam.d").join(service), text).expect("a file");
     }
@@ -153,7 +153,7 @@ impl Site {
         let config = format!(
             "ListenAddress {address}:22\nHostKey {0}/host_key\nUsePAM yes\nStrictModes no\n\
              AuthorizedKeysFile {0}/keys/%u\nPasswordAuthentication no\nPidFile none\n\
-             KbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nPrintMotd no\n\
+             KbdInteractiveAuthentication yes\nPermitRootLogin prohibit-password\nPrintMotd no\n\
              LogLevel INFO\n",
             self.cluster.dir().display()
         );
@@ -190,8 +190,21 @@ impl Site {
     /// Logs in on a node and runs a line there.
     #[track_caller]
     pub fn log_in(&self, user: &str, node: usize, line: &str) -> Output {
+        self.log_in_with(&[], user, node, line)
+    }
+
+    /// The same by other means than a key: the server asks nothing.
+    #[track_caller]
+    pub fn log_in_asked(&self, user: &str, node: usize, line: &str) -> Output {
+        let by = "-oPreferredAuthentications=keyboard-interactive";
+        self.log_in_with(&["-oBatchMode=no", by], user, node, line)
+    }
+
+    #[track_caller]
+    fn log_in_with(&self, options: &[&str], user: &str, node: usize, line: &str) -> Output {
         let words = self.ssh(user, node);
-        run::run(Command::new(&words[0]).args(&words[1..]).arg(line))
+        let mut command = Command::new(&words[0]);
+        run::run(command.args(options).args(&words[1..]).arg(line))
     }
 
     /// Asks PAM whether a user may in, as that service.

@@ -31,6 +31,27 @@ fn variable(output: &Output, name: &str) -> Option<String> {
     lines.find_map(|line| line.strip_prefix(&*prefix).map(str::to_owned))
 }
 
+/// In every hierarchy in which the job's program is in a group of the job, the session is in one too,
+/// and in those that are shared by jobs in the same one.
+fn are_in_the_same_groups(program: &str, session: &str, job: &str) {
+    let of_job = format!("/{job}.1");
+    let mut found = 0;
+    for line in program.lines() {
+        let (hierarchy, path) = line.split_at(line.rfind(':').unwrap());
+        let want = match path.find(&of_job) {
+            Some(at) if path.contains("cosy") => path[..at + of_job.len()].to_owned(),
+            _ if path.contains("/cpus-") => path.to_owned(),
+            _ => continue,
+        };
+        found += 1;
+        let is_it = |own: &str| own.starts_with(hierarchy) && own.contains(&*want);
+        assert!(session.lines().any(is_it), "{line} and\n{session}");
+    }
+    if found == 0 {
+        system::skip("no control groups: it is not looked where a session is");
+    }
+}
+
 /// A session that stays, and ignores that it is to hang up.
 struct Session {
     child: Child,
@@ -92,7 +113,10 @@ fn who_has_a_job_gets_in_and_leaves_with_it() {
     assert!(refused.err.contains(why), "{refused:?}\n{}", site.said());
     site.log_in("root", 1, "true").expect(0);
 
-    let job = running(&site, &["-n2", "--wrap", "sleep 1000"]);
+    let own_group = site.cluster.work().join("group");
+    let script =
+        format!("cat /proc/self/cgroup > {0}.new; mv {0}.new {0}; sleep 1000", own_group.display());
+    let job = running(&site, &["-n2", "--mem", "200", "--wrap", &script]);
     let session = site.log_in("ann", 1, "env; cat /proc/self/cgroup");
     let session = session.expect(0);
     let own = job.to_string();
@@ -108,12 +132,11 @@ fn who_has_a_job_gets_in_and_leaves_with_it() {
         assert_eq!(variable(&session, name).as_deref(), Some(value), "{}", session.out);
     }
     assert_eq!(variable(&session, "SLURM_PROCID"), None);
-    match session.out.contains("cosy") && session.out.contains("/login") {
-        true => {
-            let group = format!("/{own}.1/login");
-            assert!(session.out.contains(&group), "{}", session.out);
-        }
-        false => system::skip("no control groups: it is not looked where a session is"),
+    let of_job = wait::until("the job is where it belongs", || fs::read_to_string(&own_group).ok());
+    let asked = site.log_in_asked("ann", 1, "env; cat /proc/self/cgroup");
+    for session in [session, asked.expect(0)] {
+        assert_eq!(variable(&session, "SLURM_JOB_ID").as_ref(), Some(&own), "{}", session.out);
+        are_in_the_same_groups(&of_job, &session.out, &own);
     }
     // Others are not let in by it.
     assert_ne!(site.log_in("bob", 1, "true").code, 0);

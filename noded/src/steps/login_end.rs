@@ -10,8 +10,7 @@ use nix::libc;
 use nix::unistd::Pid;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-
-use super::usage;
+use tokio::task::spawn_blocking;
 
 /// Between hanging up and the end.
 const GRACE: Duration = Duration::from_secs(1);
@@ -39,7 +38,7 @@ impl Sessions {
         let begun = Instant::now();
         let mut signals: &[i32] = &[libc::SIGHUP, libc::SIGCONT];
         loop {
-            let Some(now) = usage::in_turn(move || self.signal(signals)).await else {
+            let Ok(now) = spawn_blocking(move || self.signal(signals)).await else {
                 return Vec::new();
             };
             self = now;
@@ -53,7 +52,7 @@ impl Sessions {
             };
         }
         let groups = self.groups;
-        usage::in_turn(move || groups.iter().for_each(Group::remove)).await;
+        let _ = spawn_blocking(move || groups.iter().for_each(Group::remove)).await;
         self.processes.iter().map(|p| p.pid.as_raw()).collect()
     }
 

@@ -10,9 +10,9 @@ use super::login_end::Sessions;
 use super::login_environment;
 use super::login_list::Logins;
 use super::peer_requests::pair;
+use super::ports;
 use super::serve::{Connection, IncomingStep};
 use super::table::{Job, StepEvent, Steps};
-use super::{ports, usage};
 use crate::cgroup::{AttemptLimits, Group};
 use crate::devices::Held;
 use crate::login::words::{LoginAnswer, OfSeveral};
@@ -87,7 +87,8 @@ impl Steps {
                 });
                 (all, holder.map(|(key, _)| key))
             };
-            let found = usage::in_turn(look).await;
+            // What users ask takes turns; who logs in does not wait for it.
+            let found = tokio::task::spawn_blocking(look).await;
             let event = match found.unwrap_or_default() {
                 (_, Some(key)) => StepEvent::LoginOf(incoming, Some(key)),
                 (all, None) => StepEvent::LoginFrom(incoming, all),
