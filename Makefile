@@ -330,7 +330,7 @@ uninstall:
 	rm -rf "$(LIBEXEC)"
 	rm -f "$(DESTDIR)$(PAMDIR)/pam_cosy.so"
 	rm -f "$(UNITS)"/{cosyd,noded,cosy-jobs,cosy-web}.service "$(UNITS)/cosy.slice" "$(SYSUSERS)/cosy.conf"
-	rm -f "$(MAN8)/cosyd.8" "$(MAN8)/noded.8" "$(MAN8)/cosy-web.8"
+	rm -f "$(MAN8)/cosyd.8" "$(MAN8)/noded.8" "$(MAN8)/cosy-web.8" "$(MAN8)/pam_cosy.8"
 	rm -rf "$(DOC)" "$(PLUGINS)"
 	rmdir "$(dir $(PLUGINS))" 2>/dev/null || true
 	for n in cosy cosy-sim $(NAMES); do \

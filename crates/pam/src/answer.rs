@@ -128,4 +128,40 @@ mod tests {
         let long = format!("none {}\nend\n", "x".repeat(BYTES));
         check(long.as_bytes(), None);
     }
+
+    /// Whatever comes is an answer or none, and what is taken over of it is harmless.
+    #[test]
+    fn random_bytes() {
+        let whole = b"adopted 12\nCOSY_JOB_ID=12\nSLURM_NODELIST=n[1-2]\nend\n";
+        let mut state = 1u64;
+        let mut random = move |below: usize| {
+            // A congruential generator with Knuth's figures.
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        let mut taken = 0;
+        for _ in 0..100_000 {
+            let mut bytes = whole.to_vec();
+            for _ in 0..=random(3) {
+                let at = random(bytes.len());
+                bytes[at] = random(256) as u8;
+            }
+            bytes.truncate(bytes.len() - random(2) * random(bytes.len()));
+            if let Some(Answer::Adopted { job, variables }) = Answer::read(&bytes) {
+                taken += 1;
+                assert!(job.parse::<u64>().is_ok());
+                let good = |v: &Vec<u8>| {
+                    let named = NAMES
+                        .iter()
+                        .chain(&PREFIXES)
+                        .any(|name| v.starts_with(name));
+                    named && v.contains(&b'=') && !v.contains(&0) && !v.contains(&b'\n')
+                };
+                assert!(variables.iter().all(good), "{variables:?}");
+            }
+        }
+        assert!(taken > 0);
+    }
 }
