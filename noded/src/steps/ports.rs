@@ -1,7 +1,8 @@
 //! On which ports programs of a job listen on this node, and how they are connected.
 //!
 //! The kernel says whose a listening socket is: its user, and by its inode which processes hold it.
-//! A port counts as a job's when a process of the job's user that carries the job's mark holds it.
+//! A port counts as a job's when a process of the job's user holds it that carries the job's mark or is in
+//! one of its control groups.
 //! Source: proc(5), `/proc/net/tcp`.
 
 use crate::shepherd::all_processes;
@@ -169,12 +170,13 @@ pub fn of_job(uid: Uid, mark: &str) -> Vec<(JobPort, Listener)> {
 
 /// The sockets of the processes with that mark, and what the processes are called.
 fn holders(uid: Uid, mark: &str) -> HashMap<u64, String> {
-    let mark = format!("{NODE_MARK}={mark}").into_bytes();
+    let variable = format!("{NODE_MARK}={mark}").into_bytes();
     let mut left = DESCRIPTORS;
     let mut all = HashMap::new();
     for pid in all_processes() {
         let is_own = sweep::user_of(pid) == Some(uid.0)
-            && sweep::mark_of(pid).is_some_and(|other| is_of(&other, &mark));
+            && (sweep::mark_of(pid).is_some_and(|other| is_of(&other, &variable))
+                || is_in_group(pid, mark));
         if !is_own {
             continue;
         }
@@ -190,6 +192,25 @@ fn holders(uid: Uid, mark: &str) -> HashMap<u64, String> {
         }
     }
     all
+}
+
+/// Whether a process is in a control group of the job, whatever its environment says: these are called
+/// like the mark.
+fn is_in_group(pid: i32, mark: &str) -> bool {
+    let groups = std::fs::read(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    groups
+        .split(|b| *b == b'\n')
+        .any(|line| is_group(line, mark))
+}
+
+/// Source: cgroups(7), `/proc/PID/cgroup`.
+fn is_group(line: &[u8], mark: &str) -> bool {
+    let inside = format!("/{mark}");
+    let mut places = line.windows(inside.len()).enumerate();
+    places.any(|(at, found)| {
+        let next = line.get(at + inside.len());
+        found == inside.as_bytes() && next.is_none_or(|b| *b == b'/')
+    })
 }
 
 /// Whether a mark is the job's own, or that of one of its steps.
@@ -239,6 +260,20 @@ mod tests {
         ] {
             assert_eq!(read(odd), None, "{odd}");
         }
+    }
+
+    #[test]
+    fn groups_of_a_job() {
+        let check = |line: &str, want: bool| {
+            assert_eq!(is_group(line.as_bytes(), "cosy-n1-ab/7.1"), want, "{line}");
+        };
+        check("0::/cosy.slice/cosy-n1-ab/7.1", true);
+        check("1:cpu:/cosy-n1-ab/7.1/s.0", true);
+        check("0::/cosy-n1-ab/7.12", false);
+        check("0::/cosy-n1-ab/17.1", false);
+        check("0::/cosy-n1-abc/7.1", false);
+        check("0::/", false);
+        check("", false);
     }
 
     #[test]
