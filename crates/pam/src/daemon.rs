@@ -48,7 +48,7 @@ fn connect(path: &str, until: Instant) -> io::Result<OwnedFd> {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     for (place, byte) in address.sun_path.iter_mut().zip(path.bytes()) {
-        *place = byte.cast_signed();
+        *place = byte as libc::c_char;
     }
     retried(until, || {
         wait_at_most(&stream, libc::SO_SNDTIMEO, until)?;
