@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-machines lint formatting clippy doc-comments shellcheck examples bench bench-counts fuzz fuzz-check install uninstall clean need-cargo need-cc need-mpi need-postgres need-python need-fmt
+.PHONY: help build demo test test-machines lint formatting clippy doc-comments shellcheck examples bench bench-counts fuzz fuzz-check install uninstall clean need-cargo need-cc need-mpi need-postgres need-python need-login need-fmt
 
 # A toolchain that was just installed is not in PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -35,6 +35,8 @@ LIBEXEC := $(DESTDIR)$(PREFIX)/libexec/cosy
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
 SYSUSERS := $(DESTDIR)$(PREFIX)/lib/sysusers.d
 PLUGINS := $(DESTDIR)$(PREFIX)/share/cosy/plugins
+# Where pam_cosy.so goes. Files of /etc/pam.d name it with its path, unless that is where the system's modules are.
+PAMDIR ?= $(PREFIX)/lib/security
 DOC := $(DESTDIR)$(PREFIX)/share/doc/cosy
 MAN := $(DESTDIR)$(PREFIX)/share/man/man1
 MAN8 := $(DESTDIR)$(PREFIX)/share/man/man8
@@ -45,7 +47,7 @@ FISH_COMPLETIONS := $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 help:
 	@echo "make demo       build, start a cluster of four nodes, run real jobs on it, stop it"
 	@echo "make test       build and run the whole test suite"
-	@echo "make build      build the programs: cosyd noded cosy cosy-web cosy-sim cosy-lua"
+	@echo "make build      build the programs: cosyd noded cosy cosy-web cosy-sim cosy-lua, and pam_cosy.so"
 	@echo "make test-machines RUN='...'  real machines with systemd; RUN boots one (not part of test)"
 	@echo "make lint       formatting, lints of Rust, links in doc comments, shell scripts"
 	@echo "make examples   check the example configurations in etc/"
@@ -115,6 +117,20 @@ need-browser:
 	  { apt-get update -q && apt-get install -y -q --no-install-recommends $$wanted; } || true; \
 	fi
 
+# Users log in on nodes through a real sshd, which tests start themselves, in namespaces of their own. Without it
+# they say that they were skipped. The system's own is neither started nor, where it was not there, left to be.
+LOGIN := pamtester openssh-server openssh-client
+need-login:
+	@if [[ $$(id -u) == 0 ]] && command -v dpkg >/dev/null && ! dpkg -s $(LOGIN) >/dev/null 2>&1; then \
+	  echo "some of $(LOGIN) are not there: installing them"; \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  policy=/usr/sbin/policy-rc.d; fresh=$$([[ -e /usr/sbin/sshd ]] || echo yes); mine=$$([[ -e $$policy ]] || echo yes); \
+	  [[ -z $$mine ]] || { printf '#!/bin/sh\nexit 101\n' > $$policy; chmod 755 $$policy; }; \
+	  { apt-get update -q && apt-get install -y -q --no-install-recommends $(LOGIN); } || true; \
+	  [[ -z $$fresh ]] || systemctl disable -q ssh.service ssh.socket 2>/dev/null || true; \
+	  [[ -z $$mine ]] || rm -f $$policy; \
+	fi
+
 need-fmt: need-cargo
 	@for part in fmt clippy; do \
 	  cargo $$part --version >/dev/null 2>&1 && continue; \
@@ -130,7 +146,7 @@ need-fmt: need-cargo
 STATIC := -C target-feature=+crt-static -C relocation-model=static
 
 build: need-cargo need-cc
-	cargo build --release $(CARGO_FLAGS) -p cosyd -p noded -p cosy-web -p cosy-sim -p cosy-lua
+	cargo build --release $(CARGO_FLAGS) -p cosyd -p noded -p cosy-web -p cosy-sim -p cosy-lua -p cosy-pam
 	cargo rustc --release $(CARGO_FLAGS) -p cosy --bin cosy -- $(STATIC) \
 	  || cargo build --release $(CARGO_FLAGS) -p cosy
 
@@ -138,8 +154,8 @@ demo: build
 	@"$(RELEASE)/cosy" dev --nodes 4 --cores 2 -- demo/demo.sh
 
 # The runner's own closing lines come last.
-test: need-cargo need-cc need-mpi need-postgres need-python need-browser
-	cargo build $(CARGO_FLAGS) --workspace --bins
+test: need-cargo need-cc need-mpi need-postgres need-python need-browser need-login
+	cargo build $(CARGO_FLAGS) --workspace --bins --lib
 	@export COSY_SKIPPED="$(abspath $(TARGET))/skipped-tests"; rm -f "$$COSY_SKIPPED"; \
 	trap 'test ! -s "$$COSY_SKIPPED" || { echo "tests that showed nothing on this machine, or not all:"; sort -u "$$COSY_SKIPPED"; }' EXIT; \
 	if cargo nextest --version >/dev/null 2>&1; then \
@@ -255,6 +271,9 @@ install:
 	@for p in $(PROGRAMS) cosy-lua; do \
 	  [[ -x "$(RELEASE)/$$p" ]] || { echo "$$p is not built: run 'make build' first" >&2; exit 1; }; \
 	done
+	[[ -f "$(RELEASE)/libpam_cosy.so" ]] || { echo "pam_cosy.so is not built: run 'make build' first" >&2; exit 1; }
+	install -d "$(DESTDIR)$(PAMDIR)"
+	install -m 644 "$(RELEASE)/libpam_cosy.so" "$(DESTDIR)$(PAMDIR)/pam_cosy.so"
 	install -d "$(BIN)" "$(UNITS)" "$(SYSUSERS)" "$(DOC)/pictures" "$(DOC)/policies" "$(MAN)" "$(MAN8)"
 	install -d "$(BASH_COMPLETIONS)" "$(ZSH_COMPLETIONS)" "$(FISH_COMPLETIONS)"
 	for p in $(PROGRAMS); do install -m 755 "$(RELEASE)/$$p" "$(BIN)/$$p"; done
@@ -309,8 +328,9 @@ uninstall:
 	for p in $(PROGRAMS) $(NAMES); do rm -f "$(BIN)/$$p"; done
 	for n in $(SLURM_NAMES); do [[ $$(readlink "$(BIN)/$$n") != cosy ]] || rm -f "$(BIN)/$$n"; done
 	rm -rf "$(LIBEXEC)"
+	rm -f "$(DESTDIR)$(PAMDIR)/pam_cosy.so"
 	rm -f "$(UNITS)"/{cosyd,noded,cosy-jobs,cosy-web}.service "$(UNITS)/cosy.slice" "$(SYSUSERS)/cosy.conf"
-	rm -f "$(MAN8)/cosyd.8" "$(MAN8)/noded.8" "$(MAN8)/cosy-web.8"
+	rm -f "$(MAN8)/cosyd.8" "$(MAN8)/noded.8" "$(MAN8)/cosy-web.8" "$(MAN8)/pam_cosy.8"
 	rm -rf "$(DOC)" "$(PLUGINS)"
 	rmdir "$(dir $(PLUGINS))" 2>/dev/null || true
 	for n in cosy cosy-sim $(NAMES); do \

@@ -85,7 +85,7 @@ fn asked(ask: PeerAsk) {
                 }
             }
         }
-        PeerRequest::Resume { .. } | PeerRequest::Limit { .. } => {}
+        PeerRequest::Resume { .. } | PeerRequest::Limit { .. } | PeerRequest::Holds { .. } => {}
         PeerRequest::Command { ask, .. } => {
             if let StepAsk::Start { job, spec } = ask {
                 start(job, &spec);

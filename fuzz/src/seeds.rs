@@ -10,7 +10,7 @@ use cosy_model::node::{
 use cosy_model::reservation::{AccountAction, ReservationSpec, StartChoice, ReservationFilter};
 use cosy_model::step::{
     DownFrame, AllocationRoute, Peer, RankRun, StepAnswer, StepAsk, StepCommand, StepKey, StepLayout,
-    StepOrder, StepRecord, StepSpec, TaskEnd, UpFrame,
+    StepOrder, StepRecord, StepSpec, TaskEnd, UpFrame, TcpPair,
 };
 use cosy_model::workflow::{FlowEdge, FlowFilter, FlowSpec, FlowTask};
 use cosy_model::{
@@ -462,6 +462,10 @@ fn peer() -> Vec<Vec<u8>> {
         tree: vec![0, 1],
         peers: vec![at("n1"), at("n2")],
     };
+    let connection = TcpPair {
+        from: ([10, 0, 0, 2], 40_000).into(),
+        to: ([10, 0, 0, 1], 22).into(),
+    };
     let asks = [
         StepAsk::Start { job: JobId(1), spec: Box::new(step_spec()) },
         StepAsk::Attach { job: JobId(1), step: StepId(0) },
@@ -470,6 +474,7 @@ fn peer() -> Vec<Vec<u8>> {
         StepAsk::Samples { job: JobId(1) },
         StepAsk::Signal { job: JobId(1), step: StepId(0), signal: 2 },
         StepAsk::Limit { job: JobId(1), step: Some(StepId(0)), limit: Span::from_secs(60) },
+        StepAsk::Holds { job: JobId(1), connection },
     ];
     let mut pieces: Vec<Vec<u8>> = Vec::new();
     let mut add = |kind: u8, bytes: Vec<u8>| pieces.push([vec![kind], bytes].concat());
@@ -477,6 +482,7 @@ fn peer() -> Vec<Vec<u8>> {
         PeerRequest::Start(Box::new(order)),
         PeerRequest::Resume { key: step },
         PeerRequest::Limit { key: step, limit: Span::from_secs(60) },
+        PeerRequest::Holds { attempt: step.attempt, connection },
         PeerRequest::Command { uid: Uid(1000), gid: Gid(100), ask: asks[0].clone() },
     ] {
         let ask = PeerAsk {

@@ -70,6 +70,8 @@ pub struct Config {
     pub socket: Option<PathBuf>,
     /// Socket for steps; beside `socket` or in the spool without.
     pub step_socket: Option<PathBuf>,
+    /// Socket for logins; beside `socket` or in the spool without.
+    pub login_socket: Option<PathBuf>,
     /// Where other nodes connect, `HOST:PORT`; port 0: any free one.
     pub listen: Option<String>,
     /// What other nodes are told instead of where this one listens.
@@ -231,19 +233,28 @@ impl Config {
     /// Where the socket for steps is: as configured, else beside the socket for commands,
     /// else in the spool, so that there is always one.
     pub fn step_socket(&self) -> PathBuf {
-        match (&self.step_socket, &self.socket) {
-            (Some(path), _) => path.clone(),
-            (None, Some(socket)) => beside(socket),
-            (None, None) => self.spool_dir.join(&self.name).join("steps.sock"),
+        self.socket_for("steps", self.step_socket.as_deref())
+    }
+
+    /// Where the socket for logins is, in the same way.
+    pub fn login_socket(&self) -> PathBuf {
+        self.socket_for("login", self.login_socket.as_deref())
+    }
+
+    fn socket_for(&self, what: &str, configured: Option<&Path>) -> PathBuf {
+        match (configured, &self.socket) {
+            (Some(path), _) => path.to_owned(),
+            (None, Some(socket)) => beside(socket, what),
+            (None, None) => self.spool_dir.join(&self.name).join(format!("{what}.sock")),
         }
     }
 }
 
 /// `/run/cosy/noded.sock` gives `/run/cosy/noded.steps.sock`.
-fn beside(socket: &Path) -> PathBuf {
+fn beside(socket: &Path, what: &str) -> PathBuf {
     let extension = match socket.extension() {
-        Some(old) => format!("steps.{}", old.to_string_lossy()),
-        None => "steps".to_owned(),
+        Some(old) => format!("{what}.{}", old.to_string_lossy()),
+        None => what.to_owned(),
     };
     socket.with_extension(extension)
 }
@@ -351,10 +362,10 @@ mod tests {
             "nmae = 1",
             &[
                 "unknown field `nmae`, expected one of `name`, `controller`, `controllers`, `controller_key`, \
-               `key`, `spool_dir`, `socket`, `step_socket`, `listen`, `address`, `cores`, \
-               `memory`, `disk`, `gpus`, `gpu`, `device`, `other`, `features`, `plugins`, \
-               `prolog`, `epilog`, `health_check`, `hook_timeout`, `health_interval`, `sample_interval`, \
-               `memory_stall`, `memory_stall_action`, \
+               `key`, `spool_dir`, `socket`, `step_socket`, `login_socket`, `listen`, `address`, \
+               `cores`, `memory`, `disk`, `gpus`, `gpu`, `device`, `other`, `features`, `plugins`, \
+               `prolog`, `epilog`, `health_check`, `hook_timeout`, `health_interval`, \
+               `sample_interval`, `memory_stall`, `memory_stall_action`, \
                `cgroup`, `job_processes`, `min_uid`, `allow_root`, `log`; did you mean `name`?",
             ],
         );
@@ -384,6 +395,8 @@ mod tests {
             );
             let config = parse(&text, Path::new("/etc")).unwrap();
             assert_eq!(config.step_socket(), Path::new(expected), "{extra}");
+            let login = expected.replace("steps", "login");
+            assert!(login == expected || config.login_socket() == Path::new(&login), "{extra}");
         };
         check("socket = '/run/cosy/noded.sock'", "/run/cosy/noded.steps.sock");
         check("socket = '/run/a'", "/run/a.steps");

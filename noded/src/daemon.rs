@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::hooks::Reaper;
 use crate::lease::Lease;
 use crate::link::{LinkEvent, ObeyedLink};
+use crate::login::LoginSocket;
 use crate::node::{HookEnd, Node};
 use crate::nursery::NurseryEvent;
 use crate::peer::revoked::RevokedKeys;
@@ -118,6 +119,7 @@ struct Daemon {
     obeyed: ObeyedLink,
     relay: Option<Relay>,
     step_socket: Option<StepSocket>,
+    login_socket: Option<LoginSocket>,
     refused_keys: RevokedKeys,
     lease: Lease,
     /// The controller's clock, as far as this node knows it.

@@ -20,6 +20,7 @@ pub mod hooks;
 pub mod join;
 pub mod lease;
 pub mod link;
+pub mod login;
 pub mod node;
 pub mod nursery;
 pub mod peer;

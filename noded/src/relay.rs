@@ -152,9 +152,14 @@ fn refusal_frame(refusal: Refusal) -> Vec<u8> {
     frame::encode(&answer, limits::FRAME_BYTES).unwrap_or_default()
 }
 
+/// Everybody may connect.
+pub(crate) fn bind(path: &Path) -> std::io::Result<UnixListener> {
+    bind_as(path, 0o666)
+}
+
 /// Binds beside the place and moves the socket there, so that it is never there without
 /// its mode or without a listener.
-pub(crate) fn bind(path: &Path) -> std::io::Result<UnixListener> {
+pub(crate) fn bind_as(path: &Path, mode: u32) -> std::io::Result<UnixListener> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;
         crate::private::check_directory(parent).map_err(std::io::Error::other)?;
@@ -171,7 +176,7 @@ pub(crate) fn bind(path: &Path) -> std::io::Result<UnixListener> {
     let beside = path.with_extension(format!("new{}", std::process::id()));
     let _ = std::fs::remove_file(&beside);
     let listener = UnixListener::bind(&beside)?;
-    std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(0o666))?;
+    std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(mode))?;
     std::fs::rename(&beside, path)?;
     Ok(listener)
 }

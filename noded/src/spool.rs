@@ -13,6 +13,7 @@
 //!     plugins/             files of its MPI plugins, owned by its user (0700)
 //!     epilog               the epilog has run; holds why it failed
 //!     alone                it was ended because this node could not reach the controller
+//!     logins               sessions that belong to it: process, start in ticks
 //!     keep                 link to the control group of its steps' supervisors
 //! SPOOL/NODE/spare.N/      a forgotten attempt's directory, for the next one
 //! ```
@@ -75,6 +76,8 @@ const ALONE: &str = "alone";
 /// Name of the link to the control group in which the supervisors of an attempt's steps are
 /// started, where there is one.
 pub const KEEP: &str = "keep";
+/// Name of the file with the sessions that belong to an attempt.
+pub const LOGINS: &str = "logins";
 /// Name of the file with what the program is to be told, and its greatest size but for the
 /// last line.
 const NOTES: &str = "notes";
@@ -236,8 +239,12 @@ impl Spool {
         work: &Work,
         script: Option<&[u8]>,
     ) -> io::Result<()> {
+        let logins = fs::read(self.path(key).join(LOGINS)).ok();
         self.remove(key)?;
         self.create(key, work, script)?;
+        if let Some(logins) = logins {
+            write_whole(&self.path(key).join(LOGINS), &logins)?;
+        }
         self.mark_prepared(key, Time::EPOCH)
     }
 
@@ -389,6 +396,7 @@ impl Spool {
         absent_is_fine(fs::remove_file(directory.join(ALONE)))?;
         absent_is_fine(fs::remove_file(directory.join(NOTES)))?;
         absent_is_fine(fs::remove_file(directory.join(KEEP)))?;
+        absent_is_fine(fs::remove_file(directory.join(LOGINS)))?;
         let outcome = directory.join(OUTCOME);
         absent_is_fine(fs::rename(outcome, directory.join(OUTCOME_NEW)))?;
         let spare = self.spare_name();
@@ -632,11 +640,14 @@ mod tests {
         let late = spool.open_launch(first).unwrap();
         let path = spool.path(first);
         assert!(still_there(&late, &path).unwrap());
+        fs::write(path.join(LOGINS), "77 1\n").unwrap();
         spool.remove(first).unwrap();
         assert!(spool.list().unwrap().is_empty());
         assert!(read_launch::<Work>(&late).is_err() && !still_there(&late, &path).unwrap());
         let short = Work::Hold(allocation("short"));
         spool.create(second, &short, None).unwrap();
+        let logins = spool.path(second).join(LOGINS);
+        assert!(!logins.exists());
         assert!(!still_there(&late, &path).unwrap());
         assert!(still_there(&late, &spool.path(second)).unwrap());
         assert_eq!(spool.outcome(second), None);
@@ -647,6 +658,10 @@ mod tests {
         spool.mark_prepared(second, ready).unwrap();
         let kept: KeptAttempt = read_launch(&spool.open_launch(second).unwrap()).unwrap();
         assert_eq!((kept.phase, kept.start), (Phase::Prepared, ready));
+        // Who has logged in while it was only held stays.
+        fs::write(&logins, "78 1\n").unwrap();
+        spool.replace(second, &short, None).unwrap();
+        assert_eq!(fs::read_to_string(&logins).unwrap(), "78 1\n");
     }
 
     /// Somebody sets the clock while an attempt runs: since when it does is the same moment, on the

@@ -978,6 +978,30 @@ fn a_limit_may_come_before_its_part_of_the_step() {
     assert_eq!(records[0].end.cause, EndCause::TimeLimit);
 }
 
+/// Whose a connection is, is told to who shows a ticket of that very attempt.
+#[test]
+fn other_nodes_ask_about_connections_of_their_own_jobs() {
+    let mut nodes = Nodes::started(1);
+    let [one, other] = [1, 2].map(|job| {
+        let allocation = nodes.benches[0].cores(job, 1);
+        nodes.benches[0].hold(&allocation);
+        allocation
+    });
+    let (name, peer) = (nodes.benches[0].name.clone(), nodes.peers[0].clone());
+    let ask = |shown: &Allocation, about: &Allocation| {
+        let what = PeerRequest::Holds {
+            attempt: about.key.job().unwrap(),
+            connection: TcpPair {
+                from: ([127, 0, 0, 1], 1).into(),
+                to: ([127, 0, 0, 1], 2).into(),
+            },
+        };
+        TlsClient::connect(&peer).ask(&peer_ask(&name, shown, what))
+    };
+    assert_eq!(ask(&one, &one), PeerAnswer::Accepted);
+    assert!(matches!(ask(&one, &other), PeerAnswer::Refused { .. }));
+}
+
 /// A node of a release that knows no other limits says so, and what it was asked.
 #[test]
 fn what_another_release_asks_is_refused_by_name() {

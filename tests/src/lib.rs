@@ -17,6 +17,7 @@ pub mod daemon;
 pub mod full_cluster;
 pub mod job;
 pub mod leading;
+pub mod logins;
 pub mod memory_group;
 pub mod mpi;
 pub mod mpi_jobs;

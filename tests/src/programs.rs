@@ -11,7 +11,14 @@ pub const FOLDER_VARIABLE: &str = "COSY_BIN_DIR";
 /// Names the folder of the same programs of the release before, for tests of upgrades.
 pub const EARLIER_FOLDER_VARIABLE: &str = "COSY_OLD_BIN_DIR";
 /// Names of the programs that are built together.
-const PROGRAMS: [&str; 5] = ["cosy", "cosyd", "noded", "cosy-web", "cosy-lua"];
+const PROGRAMS: [&str; 6] = [
+    "cosy",
+    "cosyd",
+    "noded",
+    "cosy-web",
+    "cosy-lua",
+    "libpam_cosy.so",
+];
 
 /// The folder of `cosy`, `cosyd` and `noded`; built with cargo when one is missing or
 /// older than the sources.
@@ -104,7 +111,7 @@ fn build(folder: &Path) {
     let mut command = Command::new(cargo);
     // Of fewer packages, libraries would have other features and be compiled once more.
     command
-        .args(["build", "--quiet", "--workspace", "--bins"])
+        .args(["build", "--quiet", "--workspace", "--bins", "--lib"])
         .arg("--target-dir")
         .arg(target)
         .current_dir(workspace());

@@ -8,10 +8,11 @@ use cosy_model::job::ArraySpec;
 use cosy_model::{OsText, RefusalCode};
 use cosy_proto::client::RequestFrame;
 use cosy_proto::frame;
-use cosy_tests::{Chance, Client, Cluster, Options, run, script, system, wait};
+use cosy_tests::{Chance, Client, Cluster, Options, people, run, script, system, wait};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -136,6 +137,44 @@ fn random_bytes() {
             }
             let _ = stream.write_all(&bytes);
         }
+    });
+}
+
+/// Where programs that let users in ask, only root does.
+#[test]
+fn nobody_says_who_logs_in() {
+    if !system::root_or_skip() {
+        return;
+    }
+    let mut chance = Chance::from_environment();
+    let mut c = cluster();
+    unharmed(&mut c, |c| {
+        let socket = c.dir().join("relay.login.sock");
+        let ask = || -> std::io::Result<Vec<u8>> {
+            let mut stream = UnixStream::connect(&socket)?;
+            stream.write_all(b"login 1 1000 newest\n")?;
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer)?;
+            Ok(answer)
+        };
+        people::as_user(1000, ask).unwrap_err();
+        fs::set_permissions(&socket, fs::Permissions::from_mode(0o666)).unwrap();
+        let told = people::as_user(1000, ask);
+        assert!(told.as_ref().map_or(true, Vec::is_empty), "{told:?}");
+        assert_eq!(ask().unwrap(), b"none n1\nend\n");
+        // Root itself says nonsense, nothing, and too much.
+        for _ in 0..500 {
+            let mut stream = UnixStream::connect(&socket).unwrap();
+            let _ = stream.write_all(&nonsense(&mut chance));
+        }
+        let silent = (0..300).map(|_| UnixStream::connect(&socket).unwrap());
+        let silent: Vec<UnixStream> = silent.collect();
+        let mut long = UnixStream::connect(&socket).unwrap();
+        while long.write_all(&[b'1'; 4096]).is_ok() {}
+        drop(silent);
+        wait::until_true("logins are decided again", || {
+            ask().is_ok_and(|answer| answer == b"none n1\nend\n")
+        });
     });
 }
 

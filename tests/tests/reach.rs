@@ -5,7 +5,7 @@
 
 use cosy_model::api::{Reply, Request};
 use cosy_model::limits::FRAME_BYTES;
-use cosy_model::step::{StepAnswer, StepAsk};
+use cosy_model::step::{StepAnswer, StepAsk, TcpPair};
 use cosy_model::{JobId, OsText, RefusalCode, Uid};
 use cosy_proto::frame;
 use cosy_tests::page::{Answer, DAEMON, GAMES, Page, WWW};
@@ -417,6 +417,17 @@ fn node_daemons_believe_the_controller_alone() {
     assert_eq!(shown(WWW, &own, list(mine)), Ok(StepAnswer::Steps(Vec::new())));
     // Without a pass the kernel's word holds.
     let bare = ask_node(&node, WWW, &list(mine));
+    assert!(matches!(bare, StepAnswer::Refused(refusal) if refusal.code == RefusalCode::Forbidden));
+    // Nor is anybody told how programs of others are connected.
+    let holds = StepAsk::Holds {
+        job: mine,
+        connection: TcpPair {
+            from: ([127, 0, 0, 1], 1).into(),
+            to: ([127, 0, 0, 1], 2).into(),
+        },
+    };
+    assert_eq!(ask_node(&node, DAEMON, &holds), StepAnswer::Holds(false));
+    let bare = ask_node(&node, WWW, &holds);
     assert!(matches!(bare, StepAnswer::Refused(refusal) if refusal.code == RefusalCode::Forbidden));
     // A pass is for one job, or for files alone, and not for another pass.
     let other = Err("the pass is for something else".to_owned());

@@ -74,6 +74,7 @@ pub fn send(
                 | StepAnswer::Samples(_)
                 | StepAnswer::Ports(_)
                 | StepAnswer::Piece(_)
+                | StepAnswer::Holds(_)
                 | StepAnswer::Done),
             ) => {
                 return Ok(NodeReply::Other(other));

@@ -29,6 +29,7 @@ use crate::ids::AttemptKey;
 use crate::{End, Gid, JobId, MiB, OsText, Refusal, Span, Time, Uid};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::net::SocketAddr;
 
 /// Number of a step within its attempt, from 0.
 #[derive(
@@ -214,6 +215,14 @@ pub enum StepAsk {
         /// The job that is measured.
         job: JobId,
     },
+    /// Whether a program of the job, on whichever of its nodes, is connected like that. Answer:
+    /// [`StepAnswer::Holds`].
+    Holds {
+        /// The job whose programs are looked at.
+        job: JobId,
+        /// The connection, the program's end first.
+        connection: TcpPair,
+    },
     /// A part of a regular file, read as the user of a pass. Answer: [`StepAnswer::Piece`].
     Read {
         /// The job whose first node reads it.
@@ -248,6 +257,7 @@ impl StepAsk {
             | Self::Signal { job, .. }
             | Self::Ports { job }
             | Self::Connect { job, .. }
+            | Self::Holds { job, .. }
             | Self::Read { job, .. }
             | Self::Limit { job, .. } => *job,
             Self::For { ask, .. } => ask.job(),
@@ -306,6 +316,15 @@ pub struct JobPort {
     pub program: String,
 }
 
+/// A connection, as both ends see it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TcpPair {
+    /// Who has connected.
+    pub from: SocketAddr,
+    /// Who has listened.
+    pub to: SocketAddr,
+}
+
 /// A part of a file.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct FilePiece {
@@ -361,6 +380,8 @@ pub enum StepAnswer {
     Piece(FilePiece),
     /// What script and steps used over time.
     Samples(JobSamples),
+    /// Whether a program of the job is connected like that.
+    Holds(bool),
 }
 
 /// How a step ended, as it is kept.

@@ -12,7 +12,8 @@
 //! connection is free for the next conversation.
 
 use cosy_model::OsText;
-use cosy_model::step::{StepAsk, StepKey, StepOrder};
+use cosy_model::node::AttemptKey;
+use cosy_model::step::{StepAsk, StepKey, StepOrder, TcpPair};
 use cosy_model::{Gid, Span, Uid};
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +51,14 @@ pub enum PeerRequest {
         key: StepKey,
         /// From the beginning of the step.
         limit: Span,
+    },
+    /// Whether a program of this attempt on the node that is asked is connected like that. Chunks
+    /// carry one [`cosy_model::step::StepAnswer`].
+    Holds {
+        /// The attempt.
+        attempt: AttemptKey,
+        /// The connection, the program's end first.
+        connection: TcpPair,
     },
     /// A command on the host of the caller. Chunks carry what it would say to the socket
     /// for steps.

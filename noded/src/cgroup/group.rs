@@ -7,6 +7,7 @@
 use super::program;
 use crate::devices::DeviceNumber;
 use cosy_model::OsText;
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs;
@@ -124,6 +125,15 @@ impl Group {
     pub fn join(&self) -> Result<(), GroupError> {
         let procs = self.path().join("cgroup.procs");
         write(&procs, "0").map_err(|source| failed(&procs, source))
+    }
+
+    /// Puts another process into it.
+    ///
+    /// # Errors
+    /// The kernel's; the process has ended.
+    pub fn take_in(&self, pid: Pid) -> Result<(), GroupError> {
+        let procs = self.path().join("cgroup.procs");
+        write(&procs, &pid.to_string()).map_err(|source| failed(&procs, source))
     }
 
     /// Puts this process beside all of this daemon's groups of its kind.

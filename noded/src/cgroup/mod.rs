@@ -13,6 +13,7 @@
 //!                               processes in a group with groups inside
 //! PARENT/JOB.ATTEMPT/s.STEP     limits of a step; its tasks
 //! PARENT/JOB.ATTEMPT/s.STEP/t.N a task's own devices (version 2 without version 1's)
+//! PARENT/JOB.ATTEMPT/login      sessions of its user that began elsewhere
 //! PARENT/JOB.ATTEMPT/keep       supervisors of steps, where the job's memory is limited or
 //!                               version 2 has controllers
 //! ```
@@ -48,12 +49,14 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use values::{PERIOD_US, hash, least, quota_of, ranges, together};
+use values::{PERIOD_US, TOGETHER, hash, least, quota_of, ranges, together};
 
 /// How long what is left of a job may take to be killed when its groups are removed.
 const REMOVAL: Duration = Duration::from_secs(1);
 /// Name of the group of a job's supervisors in the job's.
 const KEEP: &str = "keep";
+/// Name of the group of the sessions of a job's user in the job's.
+const LOGIN: &str = "login";
 /// What the names of groups begin with that are shared and stay.
 const SHARED: [&[u8]; 2] = [b"cpus-", b"devices-"];
 
@@ -220,16 +223,40 @@ impl Cgroups {
 
     /// The groups of a step inside its job's, in the order in which they are made.
     pub fn groups_for_step(&self, job: AttemptLimits<'_>, step: StepLimits<'_>) -> Vec<Group> {
+        self.groups_inside(&step_name(step.step), job, step)
+    }
+
+    /// The groups of sessions that belong to a job: they have all of it, and nothing of their own.
+    pub fn groups_for_logins(&self, job: AttemptLimits<'_>) -> Vec<Group> {
+        let all = StepLimits {
+            cores: job.cores,
+            denied: job.denied,
+            ..StepLimits::default()
+        };
+        let mut groups = self.groups_inside(LOGIN, job, all);
+        // One that starves does not end the others: programs that let users in are among them.
+        for group in &mut groups {
+            group.settings.retain(|(file, _)| file != TOGETHER);
+        }
+        groups.extend(self.counted(job));
+        groups
+    }
+
+    fn groups_inside(
+        &self,
+        name: &str,
+        job: AttemptLimits<'_>,
+        step: StepLimits<'_>,
+    ) -> Vec<Group> {
         let mut groups = Vec::new();
         if let Some(parent) = &self.unified {
-            groups.push(self.unified_step(parent, job, step));
+            groups.push(self.unified_inside(parent, name, job, step));
         }
-        let name = step_name(step.step);
         let least = least(job.memory_bytes, step.memory_bytes);
         if let (Some(parent), Some(_)) = (&self.memory, least) {
             let inner = step.memory_bytes.and(least);
             groups.push(Group {
-                directory: text_of(&parent.join(job.name).join(&name)),
+                directory: text_of(&parent.join(job.name).join(name)),
                 memory: true,
                 settings: inner.map_or_else(Vec::new, |b| self.memory_settings(b)),
                 within: Some(ParentGroup {
@@ -245,7 +272,7 @@ impl Cgroups {
         }
         if let (Some(parent), Some(settings)) = (&self.cpu, self.quota_settings(step.cores)) {
             groups.push(Group {
-                directory: text_of(&parent.join(job.name).join(&name)),
+                directory: text_of(&parent.join(job.name).join(name)),
                 settings,
                 within: Some(ParentGroup {
                     directory: text_of(&parent.join(job.name)),
@@ -309,14 +336,20 @@ impl Cgroups {
         }
     }
 
-    fn unified_step(&self, parent: &Path, job: AttemptLimits<'_>, step: StepLimits<'_>) -> Group {
+    fn unified_inside(
+        &self,
+        parent: &Path,
+        name: &str,
+        job: AttemptLimits<'_>,
+        step: StepLimits<'_>,
+    ) -> Group {
         let directory = parent.join(job.name);
         let least = least(job.memory_bytes, step.memory_bytes);
         let memory = self.controllers.memory && least.is_some();
         let mut settings = self.unified_settings(step.memory_bytes.and(least), step.cores);
         settings.extend(together(memory));
         Group {
-            directory: text_of(&directory.join(step_name(step.step))),
+            directory: text_of(&directory.join(name)),
             unified: true,
             memory,
             settings,

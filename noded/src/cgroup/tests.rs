@@ -175,6 +175,37 @@ fn version_2_steps_lie_in_the_jobs_group() {
 }
 
 #[test]
+fn sessions_have_all_of_their_job() {
+    let got = version_2(true).groups_for_logins(JOB);
+    assert_eq!(got.len(), 1, "{got:?}");
+    assert_eq!((&*directory(&got[0]), got[0].unified), ("/u/7.1/login", true));
+    assert_eq!(got[0].settings.iter().find(|(file, _)| file == TOGETHER), None);
+    let outer = got[0].within.clone().unwrap();
+    assert_eq!((outer.settings[0].1.as_str(), outer.own), ("1048576", false));
+}
+
+#[test]
+fn a_session_is_taken_in_and_killed_with_its_job() {
+    let Some(here) = Here::new("login", |c| c.unified.is_some()) else {
+        return;
+    };
+    let job = AttemptLimits {
+        name: "4.1",
+        ..AttemptLimits::default()
+    };
+    let groups = here.0.groups_for_logins(job);
+    groups.iter().for_each(|g| g.create().unwrap());
+    let mut session = Command::new("/bin/sleep").arg("1000").spawn().unwrap();
+    let pid = nix::unistd::Pid::from_raw(session.id() as i32);
+    groups.iter().for_each(|g| g.take_in(pid).unwrap());
+    assert_eq!(groups[0].processes(), [pid.as_raw()]);
+    here.0.remove_job("4.1");
+    assert_eq!(session.wait().unwrap().signal(), Some(9));
+    assert_eq!(here.directories(), Vec::<PathBuf>::new());
+    groups[0].take_in(pid).unwrap_err();
+}
+
+#[test]
 fn devices_by_either_version() {
     let denied = [
         DeviceNumber {

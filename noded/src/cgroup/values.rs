@@ -9,10 +9,13 @@ pub(super) fn quota_of(cores: u64) -> Option<Vec<(String, String)>> {
     Some(vec![("cpu.cfs_quota_us".into(), quota.to_string())])
 }
 
+/// Setting by which all processes of a group end when one starves.
+pub(super) const TOGETHER: &str = "memory.oom.group";
+
 /// Everything in the group is killed together when it has no memory left.
 pub(super) fn together(memory: bool) -> Vec<(String, String)> {
     if memory {
-        vec![("memory.oom.group".into(), "1".into())]
+        vec![(TOGETHER.into(), "1".into())]
     } else {
         Vec::new()
     }

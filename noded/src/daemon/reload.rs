@@ -22,6 +22,7 @@ impl Daemon {
             && old.spool_dir == new.spool_dir
             && old.socket == new.socket
             && old.step_socket == new.step_socket
+            && old.login_socket == new.login_socket
             && old.listen == new.listen
             && old.address == new.address
             && old.cgroups == new.cgroups
@@ -39,6 +40,7 @@ impl Daemon {
             spool_dir: old.spool_dir.clone(),
             socket: old.socket.clone(),
             step_socket: old.step_socket.clone(),
+            login_socket: old.login_socket.clone(),
             listen: old.listen.clone(),
             address: old.address.clone(),
             cgroups: old.cgroups,

@@ -7,6 +7,7 @@ use crate::epoch::KnownEpoch;
 use crate::hooks::Reaper;
 use crate::lease::Lease;
 use crate::link::{Leadership, ObeyedLink, Peer};
+use crate::login::LoginSocket;
 use crate::node::{Node, NodeSetup};
 use crate::nursery::{Nursery, NurseryOptions};
 use crate::peer::{pool::Pool, revoked::RevokedKeys, serve};
@@ -19,6 +20,7 @@ use crate::{cgroup, detect, link, spool, sys};
 use anyhow::Context;
 use cosy_proto::keys::KeyPair;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -45,9 +47,7 @@ impl Daemon {
         let reaper = Reaper::default();
         let own_dir = config.spool_dir.join(&config.name);
         let refused_keys = RevokedKeys::load(&own_dir.join("revoked"));
-        let last_boot = std::fs::read_to_string(own_dir.join("boot")).ok();
-        let same_boot = last_boot.as_deref() == Some(detect::boot_id().as_str());
-        let lease = Lease::load(&own_dir, sys::since_boot(), same_boot);
+        let lease = kept_lease(&own_dir);
         let clock = ControllerClock::default();
         let epoch = KnownEpoch::load(&own_dir)?;
         let (nodes, reached_at) = match options.virtual_nodes {
@@ -70,6 +70,7 @@ impl Daemon {
             }
         };
         let step_socket = listen_for_steps(&config, &events)?;
+        let login_socket = listen_for_logins(&config, &nodes, &events)?;
         let relay = listen_for_commands(&config, &events)?;
         let leadership = Leadership::new(epoch, config.controllers.len() > 1);
         let daemon = Self {
@@ -83,6 +84,7 @@ impl Daemon {
             obeyed: ObeyedLink::new(leadership.clone()),
             relay,
             step_socket,
+            login_socket,
             refused_keys,
             lease,
             clock,
@@ -98,6 +100,13 @@ impl Daemon {
         let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
         Ok((daemon, queue, signals))
     }
+}
+
+/// The lease that an earlier daemon had, as far as that is of now.
+fn kept_lease(own_dir: &Path) -> Lease {
+    let last_boot = std::fs::read_to_string(own_dir.join("boot")).ok();
+    let same_boot = last_boot.as_deref() == Some(detect::boot_id().as_str());
+    Lease::load(own_dir, sys::since_boot(), same_boot)
 }
 
 /// The controllers, in the order of the configuration.
@@ -134,6 +143,29 @@ fn listen_for_steps(
         }
         Err(e) => {
             tracing::warn!("no steps can be started here: socket {}: {e}", path.display());
+            Ok(None)
+        }
+    }
+}
+
+/// The socket for logins: where jobs are, and where this daemon may make others part of them. One that
+/// was not configured may fail.
+fn listen_for_logins(
+    config: &Config,
+    nodes: &Nodes,
+    events: &mpsc::Sender<Event>,
+) -> anyhow::Result<Option<LoginSocket>> {
+    if matches!(nodes, Nodes::Virtual(_)) || sys::own_uid().0 != 0 {
+        return Ok(None);
+    }
+    let path = config.login_socket();
+    match LoginSocket::listen(&path, events.clone()) {
+        Ok(socket) => Ok(Some(socket)),
+        Err(e) if config.login_socket.is_some() => {
+            Err(e).with_context(|| format!("login_socket {}", path.display()))
+        }
+        Err(e) => {
+            tracing::warn!("logins cannot be part of jobs here: socket {}: {e}", path.display());
             Ok(None)
         }
     }

@@ -22,6 +22,9 @@ impl Daemon {
         if let Some(socket) = &self.step_socket {
             socket.close();
         }
+        if let Some(socket) = &self.login_socket {
+            socket.close();
+        }
         match (why, &self.nodes) {
             (_, Nodes::Virtual(_)) => {}
             (Stop::Asked, Nodes::Real(node)) => {

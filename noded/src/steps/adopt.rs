@@ -2,6 +2,7 @@
 //! again, those that have ended are told, those whose supervisor was lost are cleaned up.
 
 use super::layout::{NodeUse, gpus_wanted};
+use super::login_list::Logins;
 use super::records::{RECORDS, left_over, list_left_over};
 use super::spool::{NEXT, holder, limit, list, outcome, read};
 use super::start::below;
@@ -31,10 +32,12 @@ impl Steps {
         {
             tracing::error!(job = %attempt.job, "records of steps: {e}");
         }
-        if steps.is_empty() && !path.join(NEXT).exists() {
+        let logins = Logins::kept(&path);
+        if steps.is_empty() && !path.join(NEXT).exists() && logins.is_none() {
             return;
         }
         let mut job = self.job_of(allocation, Instant::now());
+        job.logins = logins.unwrap_or_default();
         job.touched = true;
         self.jobs.insert(attempt, job);
         if let Err(e) = self.first(attempt) {

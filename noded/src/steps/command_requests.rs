@@ -129,6 +129,9 @@ impl Steps {
             }
             StepAsk::Ports { .. } => self.tell_ports(attempt, connection),
             StepAsk::Connect { port, .. } => self.connect(attempt, port, connection),
+            StepAsk::Holds {
+                connection: pair, ..
+            } => self.tell_holder(attempt, pair, connection),
             StepAsk::Read { path, from, .. } => self.read(attempt, path, from, connection),
             StepAsk::For { .. } => {
                 connection.refuse(RefusalCode::Invalid, SHOWN_ONCE);

@@ -172,9 +172,8 @@ impl Steps {
         for key in self.keys_of(attempt) {
             self.tell(key, Order::Kill(kill));
         }
-        self.jobs
-            .get(&attempt)
-            .is_some_and(|job| !job.running.is_empty())
+        self.end_logins(attempt);
+        self.jobs.get(&attempt).is_some_and(|job| !job.is_quiet())
     }
 
     // ---- ends
@@ -382,7 +381,7 @@ impl Steps {
             first.ledger.give_back(key.step);
         }
         job.drain = job.drain.take().or(outcome.end.drain);
-        if job.closing && job.running.is_empty() {
+        if job.is_quiet() {
             self.quiet.push(attempt);
         }
         self.start_waiting(attempt);

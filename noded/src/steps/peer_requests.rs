@@ -44,6 +44,7 @@ impl Steps {
         let job = match &ask.what {
             PeerRequest::Start(order) => Some(order.key.attempt),
             PeerRequest::Resume { key } | PeerRequest::Limit { key, .. } => Some(key.attempt),
+            PeerRequest::Holds { attempt, .. } => Some(*attempt),
             PeerRequest::Command { .. } => None,
         };
         let claims = match self.claims(&ask.ticket, job, &key) {
@@ -58,6 +59,13 @@ impl Steps {
             PeerRequest::Resume { key } => self.resume(key, verdict),
             PeerRequest::Limit { key, limit } => {
                 let done = self.limit_of_part(key, limit).map(Verdict::Carry);
+                let _ = verdict.send(done.unwrap_or_else(refuse));
+            }
+            PeerRequest::Holds {
+                attempt,
+                connection,
+            } => {
+                let done = self.holds_here(attempt, connection).map(Verdict::Carry);
                 let _ = verdict.send(done.unwrap_or_else(refuse));
             }
             PeerRequest::Command { uid, gid, ask } => {

@@ -147,6 +147,7 @@ impl PendingRequest {
                 | StepAsk::Signal { .. }
                 | StepAsk::Ports { .. }
                 | StepAsk::Connect { .. }
+                | StepAsk::Holds { .. }
                 | StepAsk::Read { .. }
                 | StepAsk::For { .. }
                 | StepAsk::Limit { .. } => 0,

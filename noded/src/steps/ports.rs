@@ -1,16 +1,17 @@
-//! On which ports programs of a job listen on this node.
+//! On which ports programs of a job listen on this node, and how they are connected.
 //!
 //! The kernel says whose a listening socket is: its user, and by its inode which processes hold it.
-//! A port counts as a job's when a process of the job's user that carries the job's mark holds it.
+//! A port counts as a job's when a process of the job's user holds it that carries the job's mark or is in
+//! one of its control groups.
 //! Source: proc(5), `/proc/net/tcp`.
 
 use crate::shepherd::all_processes;
 use crate::sweep;
 use cosy_model::Uid;
 use cosy_model::limits::JOB_PORTS;
-use cosy_model::step::JobPort;
+use cosy_model::step::{JobPort, TcpPair};
 use cosy_model::variables::NODE_MARK;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -19,6 +20,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 const DESCRIPTORS: usize = 1 << 16;
 /// State of a socket that listens, as the kernel writes it.
 const LISTENS: &str = "0A";
+/// State of a socket that is connected.
+const CONNECTED: &str = "01";
+/// Connections of one process that are told.
+const CONNECTIONS: usize = 4;
 
 /// A socket that listens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,32 +36,92 @@ pub struct Listener {
     pub inode: u64,
 }
 
-/// All sockets of this host that listen.
-pub fn listeners() -> Vec<Listener> {
-    let files = ["/proc/net/tcp", "/proc/net/tcp6"].map(File::open);
-    let lines = files
-        .into_iter()
-        .flatten()
-        .flat_map(|file| BufReader::new(file).lines().skip(1).map_while(Result::ok))
-        .filter_map(|line| listener(&line));
-    lines.collect()
+/// A line of `/proc/net/tcp` or `tcp6`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Socket<'a> {
+    local: SocketAddr,
+    remote: SocketAddr,
+    state: &'a str,
+    uid: Uid,
+    inode: u64,
 }
 
-/// The socket of a line of `/proc/net/tcp` or `tcp6`; `None` when it does not listen.
-fn listener(line: &str) -> Option<Listener> {
+/// All sockets of this host that listen.
+pub fn listeners() -> Vec<Listener> {
+    let listener = |line: String| {
+        let socket = read(&line).filter(|s| s.state == LISTENS)?;
+        Some(Listener {
+            address: socket.local,
+            uid: socket.uid,
+            inode: socket.inode,
+        })
+    };
+    lines("/proc/net").filter_map(listener).collect()
+}
+
+/// What is in both files of a folder of `/proc`.
+fn lines(folder: &str) -> impl Iterator<Item = String> {
+    let files = ["tcp", "tcp6"].map(|name| File::open(format!("{folder}/{name}")));
+    let read = |file| BufReader::new(file).lines().skip(1).map_while(Result::ok);
+    files.into_iter().flatten().flat_map(read)
+}
+
+fn read(line: &str) -> Option<Socket<'_>> {
     let words: Vec<&str> = line.split_ascii_whitespace().take(10).collect();
-    let [_, local, _, state, _, _, _, uid, _, inode] = words[..] else {
+    let [_, local, remote, state, _, _, _, uid, _, inode] = words[..] else {
         return None;
     };
-    if state != LISTENS {
-        return None;
-    }
-    let (address, port) = local.split_once(':')?;
-    Some(Listener {
-        address: SocketAddr::new(address_of(address)?, u16::from_str_radix(port, 16).ok()?),
+    Some(Socket {
+        local: socket_address(local)?,
+        remote: socket_address(remote)?,
+        state,
         uid: Uid(uid.parse().ok()?),
         inode: inode.parse().ok()?,
     })
+}
+
+fn socket_address(text: &str) -> Option<SocketAddr> {
+    let (address, port) = text.split_once(':')?;
+    Some(SocketAddr::new(address_of(address)?, u16::from_str_radix(port, 16).ok()?))
+}
+
+/// How a process is connected, in the network that it is in: who has connected first, then the
+/// process's own end. Blocks.
+pub fn of_process(pid: i32) -> Vec<TcpPair> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter();
+    let targets = entries
+        .flatten()
+        .flatten()
+        .take(DESCRIPTORS)
+        .filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    let own: BTreeSet<u64> = targets.filter_map(|to| socket(to.to_str()?)).collect();
+    if own.is_empty() {
+        return Vec::new();
+    }
+    let pair = |line: String| {
+        let socket = read(&line).filter(|s| s.state == CONNECTED && own.contains(&s.inode))?;
+        Some(TcpPair {
+            from: socket.remote,
+            to: socket.local,
+        })
+    };
+    let mut all: Vec<TcpPair> = lines(&format!("/proc/{pid}/net"))
+        .filter_map(pair)
+        .collect();
+    all.truncate(CONNECTIONS);
+    all
+}
+
+/// Whether a process of the user with that mark has connected like that. Blocks: see [`of_job`].
+pub fn holds(uid: Uid, mark: &str, connection: TcpPair) -> bool {
+    let inode = lines("/proc/net").find_map(|line| {
+        let socket = read(&line)?;
+        let is_it = (socket.local, socket.remote) == (connection.from, connection.to)
+            && socket.state == CONNECTED
+            && socket.uid == uid;
+        is_it.then_some(socket.inode)
+    });
+    inode.is_some_and(|inode| holders(uid, mark).contains_key(&inode))
 }
 
 /// The address, four bytes at a time in the host's order; where it is none, the host's own.
@@ -105,12 +170,13 @@ pub fn of_job(uid: Uid, mark: &str) -> Vec<(JobPort, Listener)> {
 
 /// The sockets of the processes with that mark, and what the processes are called.
 fn holders(uid: Uid, mark: &str) -> HashMap<u64, String> {
-    let mark = format!("{NODE_MARK}={mark}").into_bytes();
+    let variable = format!("{NODE_MARK}={mark}").into_bytes();
     let mut left = DESCRIPTORS;
     let mut all = HashMap::new();
     for pid in all_processes() {
         let is_own = sweep::user_of(pid) == Some(uid.0)
-            && sweep::mark_of(pid).is_some_and(|other| is_of(&other, &mark));
+            && (sweep::mark_of(pid).is_some_and(|other| is_of(&other, &variable))
+                || is_in_group(pid, mark));
         if !is_own {
             continue;
         }
@@ -126,6 +192,25 @@ fn holders(uid: Uid, mark: &str) -> HashMap<u64, String> {
         }
     }
     all
+}
+
+/// Whether a process is in a control group of the job, whatever its environment says: these are called
+/// like the mark.
+fn is_in_group(pid: i32, mark: &str) -> bool {
+    let groups = std::fs::read(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    groups
+        .split(|b| *b == b'\n')
+        .any(|line| is_group(line, mark))
+}
+
+/// Source: cgroups(7), `/proc/PID/cgroup`.
+fn is_group(line: &[u8], mark: &str) -> bool {
+    let inside = format!("/{mark}");
+    let mut places = line.windows(inside.len()).enumerate();
+    places.any(|(at, found)| {
+        let next = line.get(at + inside.len());
+        found == inside.as_bytes() && next.is_none_or(|b| *b == b'/')
+    })
 }
 
 /// Whether a mark is the job's own, or that of one of its steps.
@@ -153,10 +238,11 @@ mod tests {
             )
         };
         let check = |local: &str, want: &str| {
-            let found = listener(&line(local, "0A")).unwrap();
+            let line = line(local, "0A");
+            let found = read(&line).unwrap();
             assert_eq!(
-                (found.address.to_string().as_str(), found.uid.0, found.inode),
-                (want, 1000, 4242)
+                (found.local.to_string().as_str(), found.state, found.uid.0, found.inode),
+                (want, LISTENS, 1000, 4242)
             );
         };
         check("0100007F:1F90", "127.0.0.1:8080");
@@ -165,7 +251,6 @@ mod tests {
         check("00000000000000000000000000000000:1F90", "[::1]:8080");
         check("00000000000000000000000001000000:1F90", "[::1]:8080");
         check("0000000000000000FFFF00000100007F:1F90", "127.0.0.1:8080");
-        assert_eq!(listener(&line("0100007F:1F90", "01")), None);
         for odd in [
             "",
             "0: x",
@@ -173,8 +258,22 @@ mod tests {
             &line("01:1F90", "0A"),
             &line("zz00007F:1", "0A"),
         ] {
-            assert_eq!(listener(odd), None, "{odd}");
+            assert_eq!(read(odd), None, "{odd}");
         }
+    }
+
+    #[test]
+    fn groups_of_a_job() {
+        let check = |line: &str, want: bool| {
+            assert_eq!(is_group(line.as_bytes(), "cosy-n1-ab/7.1"), want, "{line}");
+        };
+        check("0::/cosy.slice/cosy-n1-ab/7.1", true);
+        check("1:cpu:/cosy-n1-ab/7.1/s.0", true);
+        check("0::/cosy-n1-ab/7.12", false);
+        check("0::/cosy-n1-ab/17.1", false);
+        check("0::/cosy-n1-abc/7.1", false);
+        check("0::/", false);
+        check("", false);
     }
 
     #[test]
@@ -191,5 +290,19 @@ mod tests {
         let address = socket.local_addr().unwrap();
         let found = own.iter().find(|l| l.address == address).unwrap();
         assert_eq!(found.uid, crate::sys::own_uid());
+    }
+
+    #[test]
+    fn connections_of_this_process_are_told() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = listener.local_addr().unwrap();
+        let client = std::net::TcpStream::connect(to).unwrap();
+        let from = client.local_addr().unwrap();
+        let own = std::process::id().cast_signed();
+        let (_server, _) = listener.accept().unwrap();
+        assert!(of_process(own).contains(&TcpPair { from, to }));
+        // It is of no job.
+        assert!(!holds(crate::sys::own_uid(), "x/1.1", TcpPair { from, to }));
+        assert_eq!(of_process(0), []);
     }
 }

@@ -7,6 +7,7 @@
 
 use super::device_share::Shares;
 use super::ledger::Ledger;
+use super::login_list::Logins;
 use super::reached::Reached;
 use super::records::Records;
 use super::samples::Sampled;
@@ -17,13 +18,14 @@ use crate::cgroup::Cgroups;
 use crate::clock::ControllerClock;
 use crate::daemon::Event;
 use crate::devices::Devices;
+use crate::login::IncomingLogin;
 use crate::nursery::{Nursery, ShepherdRequests};
 use crate::peer::pool::Pool;
 use crate::peer::serve::IncomingPeer;
 use crate::shepherd::signals::Order;
 use crate::spool::{Outcome, name_of};
 use cosy_model::node::{Allocation, AttemptKey, NodeReport};
-use cosy_model::step::{JobPart, Peer, StepId, StepKey, StepSpec};
+use cosy_model::step::{JobPart, Peer, StepId, StepKey, StepSpec, TcpPair};
 use cosy_model::{JobId, RefusalCode, Span};
 use cosy_proto::keys::PublicKey;
 use nix::unistd::Pid;
@@ -51,6 +53,14 @@ pub enum StepEvent {
         /// Its patience is at its end.
         late: bool,
     },
+    /// Somebody logs in.
+    Login(IncomingLogin),
+    /// The same, and how the process that asks is connected: no job here holds the other end.
+    LoginFrom(IncomingLogin, Vec<TcpPair>),
+    /// The same, and whose connection it is, as far as that could be found out.
+    LoginOf(IncomingLogin, Option<AttemptKey>),
+    /// The sessions of an attempt have been ended.
+    LoginsEnded(AttemptKey),
     /// Something still waits for an attempt that is not known here: the controller is to
     /// be asked where it is.
     Seek(u64),
@@ -65,7 +75,14 @@ pub enum StepEvent {
 impl StepEvent {
     /// Somebody wants something begun.
     pub const fn is_new_work(&self) -> bool {
-        matches!(self, Self::CommandRequest(_) | Self::IncomingPeer(_))
+        matches!(
+            self,
+            Self::CommandRequest(_)
+                | Self::IncomingPeer(_)
+                | Self::Login(_)
+                | Self::LoginFrom(..)
+                | Self::LoginOf(..)
+        )
     }
 }
 
@@ -78,6 +95,12 @@ impl From<IncomingStep> for Event {
 impl From<IncomingPeer> for Event {
     fn from(incoming: IncomingPeer) -> Self {
         Self::Step(Box::new(StepEvent::IncomingPeer(incoming)))
+    }
+}
+
+impl From<IncomingLogin> for Event {
+    fn from(incoming: IncomingLogin) -> Self {
+        Self::Step(Box::new(StepEvent::Login(incoming)))
     }
 }
 
@@ -171,6 +194,7 @@ pub(super) struct Job {
     pub first: Option<First>,
     pub shares: Shares,
     pub running: BTreeMap<StepId, Running>,
+    pub logins: Logins,
     /// Limits for steps whose parts here have not come yet.
     pub limits: BTreeMap<StepId, Span>,
     /// True when the job ends: no more steps are taken.
@@ -182,6 +206,11 @@ pub(super) struct Job {
 }
 
 impl Job {
+    /// It is to end, and nothing of it runs any more but its program.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.closing && self.running.is_empty() && !self.logins.are_ending()
+    }
+
     /// How much of its time limit is left then.
     pub(super) fn left(&self, now: Instant) -> Span {
         let limit = self.allocation.limit;
@@ -276,6 +305,10 @@ impl Steps {
                 number,
                 late,
             } => self.waiter_left(attempt, number, late),
+            StepEvent::Login(incoming) => self.login(incoming),
+            StepEvent::LoginFrom(incoming, connections) => self.login_from(incoming, connections),
+            StepEvent::LoginOf(incoming, job) => self.login_of(incoming, job),
+            StepEvent::LoginsEnded(attempt) => self.logins_ended(attempt),
             StepEvent::Seek(number) => self.seek(number),
             StepEvent::Late(number) => self.pending_late(number),
             StepEvent::SupervisorGone(key) => self.supervisor_gone(key),
@@ -341,6 +374,7 @@ impl Steps {
             first: None,
             shares: Shares::default(),
             running: BTreeMap::new(),
+            logins: Logins::default(),
             limits: BTreeMap::new(),
             stopped: None,
             closing: false,

@@ -216,6 +216,22 @@ async fn carry_out(pool: &Arc<Pool>, errands: Vec<PeerCall>) -> Vec<String> {
 }
 
 async fn tell_node(pool: &Pool, peer: &Peer, ask: &PeerAsk) -> Result<(), String> {
+    match ask_node(pool, peer, ask).await? {
+        StepAnswer::Done => Ok(()),
+        StepAnswer::Refused(refusal) => Err(refusal.message),
+        other => Err(format!("node {}: {other:?} is no answer", peer.node)),
+    }
+}
+
+/// The one answer of another node.
+///
+/// # Errors
+/// In one line, with its name, why there is none.
+pub(super) async fn ask_node(
+    pool: &Pool,
+    peer: &Peer,
+    ask: &PeerAsk,
+) -> Result<StepAnswer, String> {
     let of_node = |why: String| format!("node {}: {why}", peer.node);
     let conversed = pool.converse(peer, ask).await;
     match conversed.map_err(|silence| silence.to_string())? {
@@ -225,11 +241,7 @@ async fn tell_node(pool: &Pool, peer: &Peer, ask: &PeerAsk) -> Result<(), String
                 .await
                 .map_err(|e| of_node(e.to_string()))?;
             pool.put(peer, stream);
-            match answer {
-                StepAnswer::Done => Ok(()),
-                StepAnswer::Refused(refusal) => Err(refusal.message),
-                other => Err(of_node(format!("{other:?} is no answer"))),
-            }
+            Ok(answer)
         }
     }
 }

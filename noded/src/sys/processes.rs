@@ -27,6 +27,18 @@ pub fn pidfd_open(pid: Pid) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
+/// When a process was started, in ticks since the machine was; `None` when there is none.
+pub fn start_of(pid: Pid) -> Option<u64> {
+    start_in(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The 22nd word of `/proc/PID/stat`; the name in it may hold anything. Source: proc(5).
+fn start_in(stat: &[u8]) -> Option<u64> {
+    let at = stat.iter().rposition(|b| *b == b')')?;
+    let rest = std::str::from_utf8(stat.get(at + 1..)?).ok()?;
+    rest.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
 /// Executes this program once more, as the nursery of shepherds for `directory`, in a
 /// session of its own and with the signals blocked that shepherds wait for.
 ///
@@ -235,4 +247,18 @@ pub fn end_with_parent() {
 pub fn exit_now(code: i32) -> ! {
     // SAFETY: no destructor or exit handler of these programs has anything left to do.
     unsafe { libc::_exit(code) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn when_a_process_was_started() {
+        let stat = b"7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4711 9 10";
+        assert_eq!(start_in(stat), Some(4711));
+        assert_eq!((start_in(b"7 (a) S 1"), start_in(b"")), (None, None));
+        let own = start_of(nix::unistd::getpid());
+        assert!(own.is_some() && start_of(Pid::from_raw(0)).is_none());
+    }
 }
