@@ -577,6 +577,7 @@ mod tests {
             warn: None,
             grace: cosy_model::Span(200),
             dialect: Dialect::Slurm,
+            container: None,
         };
         let task = Task {
             launch,

@@ -41,6 +41,9 @@ pub fn spec(spec: &StepSpec) -> Result<(), String> {
     if !(1..=limits::STEP_PROGRAMS).contains(&programs) {
         return Err(format!("a step has 1 to {} programs, not {programs}", limits::STEP_PROGRAMS));
     }
+    if let Some(container) = &spec.container {
+        container.check()?;
+    }
     spec.programs.iter().try_for_each(program)
 }
 

@@ -60,6 +60,7 @@ pub fn options(
         input: text(&job_options.input),
         open_mode: job_options.open_mode,
         chdir: job_options.chdir.clone(),
+        container: job_options.container.clone(),
         quiet: job_options.quiet,
         ..JobOptions::default()
     };
