@@ -69,6 +69,8 @@ const SCRIPT: &str = "script";
 const SLURM_SCRIPT: &str = "slurm_script";
 /// Name of the directory with the files of a job's MPI plugins, its user's own.
 pub const PLUGINS: &str = "plugins";
+/// Name of the directory with the files of a job's containers, its user's own.
+pub const CONTAINERS: &str = "containers";
 const EPILOG: &str = "epilog";
 /// Name of the file that says that it was ended because this node was alone.
 const ALONE: &str = "alone";
@@ -79,6 +81,8 @@ pub const KEEP: &str = "keep";
 /// last line.
 const NOTES: &str = "notes";
 const NOTES_BYTES: u64 = 256 << 10;
+/// What names of directories begin with that are being removed.
+const AWAY: &str = "away.";
 const SPARE: &str = "spare.";
 /// The same for directories of steps.
 pub(crate) const STEP_SPARE: &str = "spare.s";
@@ -92,6 +96,19 @@ pub fn script(directory: &Path, dialect: Dialect) -> PathBuf {
         Dialect::Cosy => SCRIPT,
         Dialect::Slurm => SLURM_SCRIPT,
     })
+}
+
+fn remove_aside(directories: Vec<PathBuf>) {
+    if directories.is_empty() {
+        return;
+    }
+    std::thread::spawn(move || {
+        for directory in directories {
+            if let Err(e) = remove_files(&directory) {
+                tracing::warn!("cannot remove {}: {e}", directory.display());
+            }
+        }
+    });
 }
 
 /// Why the spool cannot be used.
@@ -215,6 +232,12 @@ impl Spool {
     }
 
     fn remove_old_spares(&self) {
+        let entries = fs::read_dir(&self.directory)
+            .into_iter()
+            .flatten()
+            .flatten();
+        let away = entries.filter(|e| e.file_name().to_string_lossy().starts_with(AWAY));
+        remove_aside(away.map(|e| e.path()).collect());
         for entry in fs::read_dir(&self.directory)
             .into_iter()
             .flatten()
@@ -373,10 +396,12 @@ impl Spool {
             Ok(file) if crate::sys::try_lock(&file)? => file,
             Ok(_) => return Err(io::Error::other("its shepherd still works on it")),
             Err(_) => {
+                self.put_away(&directory.join(CONTAINERS))?;
                 remove_files(&directory.join(PLUGINS))?;
                 return absent_is_fine(fs::remove_dir_all(directory));
             }
         };
+        self.put_away(&directory.join(CONTAINERS))?;
         remove_files(&directory.join(PLUGINS))?;
         if self.spares.len() >= SPARES {
             return fs::remove_dir_all(directory);
@@ -394,6 +419,19 @@ impl Spool {
         let spare = self.spare_name();
         fs::rename(directory, &spare)?;
         self.spares.push(spare);
+        Ok(())
+    }
+
+    /// Removes the files of a job's containers, which may be very many: on a thread of their own.
+    /// What a daemon that ends leaves of them, the next one removes.
+    fn put_away(&mut self, files: &Path) -> io::Result<()> {
+        if !files.is_symlink() && !files.exists() {
+            return Ok(());
+        }
+        self.spares_made += 1;
+        let away = self.directory.join(format!("{AWAY}{}", self.spares_made));
+        fs::rename(files, &away)?;
+        remove_aside(vec![away]);
         Ok(())
     }
 

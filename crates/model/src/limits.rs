@@ -328,6 +328,8 @@ pub const CONTAINER_IMAGE_BYTES: usize = 1024;
 pub const CONTAINER_MOUNTS: usize = 64;
 /// All texts of a container together, in bytes.
 pub const CONTAINER_BYTES: usize = 16 << 10;
+/// Largest configuration of an image or a bundle, in bytes.
+pub const CONTAINER_CONFIG_BYTES: u64 = 1 << 20;
 /// Most variables that go over those of an image.
 pub const CONTAINER_ENV: usize = 256;
 

@@ -14,6 +14,7 @@
 
 pub(crate) mod child;
 mod clock;
+mod container;
 mod leftovers;
 pub mod nursery;
 mod plugin;
