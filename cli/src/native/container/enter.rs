@@ -2,7 +2,7 @@
 //! this node, and the plugin's script executed in the place of this process.
 
 use super::mounts::Surroundings;
-use cosy_model::variables as v;
+use cosy_model::{ContainerMount, variables as v};
 use cosy_plugin::{ContainerPlugin, Plugins};
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -40,6 +40,12 @@ pub fn enter(argv: &[OsString]) -> Result<Infallible, String> {
         is_folder: &Path::is_dir,
     };
     let mounts = around.mounts()?;
+    for line in &mounts.lines {
+        let source = ContainerMount::read(line)?.source;
+        if !Path::new(&source).exists() {
+            return Err(format!("--container-mounts: '{source}' is not there"));
+        }
+    }
     let name = variable(v::CONTAINER_NAME).map(|name| format!("the container '{name}'"));
     let image = variable(v::CONTAINER_IMAGE).or(bundle).or(name);
     let image = image.ok_or("no image, bundle or name of a container is set")?;
