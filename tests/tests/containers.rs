@@ -184,7 +184,7 @@ fn what_is_asked_for_is_so_inside() {
             "--wait",
             "-Q",
             "-o",
-            "out",
+            "HOME/out",
             "--container-image=HOME/image.tar",
         ];
         let words = [&image[..], options, &["--", "sh", "-c", shell]].concat();
@@ -208,7 +208,7 @@ fn what_is_asked_for_is_so_inside() {
         "--wait",
         "-Q",
         "-o",
-        "out",
+        "HOME/out",
         "--container-image=HOME/saved.tar",
         "--",
         "cat",
@@ -281,7 +281,7 @@ fn what_runs_inside_is_ended() {
     let inside = "trap 'exit 9' USR1; echo up >started; while :; do sleep 0.1; done";
     let job = c.submit(&["csub", "--parsable", image, "--", "sh", "-c", inside]);
     wait::until_true("it runs", || c.read("started") == "up\n");
-    c.run(&["scancel", "-s", "USR1", &job.to_string()])
+    c.run(&["scancel", "-b", "-s", "USR1", &job.to_string()])
         .expect(0);
     assert_eq!(c.cluster.until_end(job).outcome(), (JobState::Failed, 9));
 }
