@@ -242,6 +242,13 @@ fn tasks_of_a_node_fetch_once() {
     let log = c.read("log");
     let pulls = log.lines().filter(|line| line.contains(" pull "));
     assert_eq!(pulls.count(), 1, "{log}");
+    // What a program says to the step through PMI's descriptor is heard and answered.
+    let ask =
+        "echo cmd=init pmi_version=1 pmi_subversion=1 >&$PMI_FD; read said <&$PMI_FD; echo $said";
+    let done = c.run(&[
+        "cosy", "run", "-n", "2", "--mpi", "pmi", image, "sh", "-c", ask,
+    ]);
+    assert_eq!(done.out.matches("cmd=response_to_init").count(), 2, "{done:?}");
     // Input, and a step of Cosy's own; a step in a job without a container has none.
     let mut cat = c.command(&[
         "cosy",

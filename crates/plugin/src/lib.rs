@@ -8,7 +8,7 @@
 //! DIRECTORY/NAME/libraries    sonames by which a program is known to need this plugin
 //! DIRECTORY/NAME/job          script: prints variables for the job's environment
 //! DIRECTORY/NAME/by-name-only makes it one that is used only where it is asked for
-//! DIRECTORY/containers/NAME/container runs programs in containers (docs/containers.md)
+//! DIRECTORY/containers/NAME/container   runs programs in containers (docs/containers.md)
 //! ```
 //!
 //! Used by the supervisor of a batch program and by the commands, always with the

@@ -190,6 +190,16 @@ mod tests {
             |s| s.name = "x".repeat(256),
             "the step's name has 256 bytes, which is more than 255",
         );
+        check(
+            |s| {
+                let mut options = cosy_model::ContainerOptions::default();
+                options.apply("container-image", "x").unwrap();
+                let mut container = options.container().unwrap().unwrap();
+                container.env = vec!["-".to_owned()];
+                s.container = Some(Box::new(container));
+            },
+            "--container-env: '-' is no name of a variable",
+        );
         check(|s| s.programs.clear(), "a step has 1 to 4096 programs, not 0");
         check(|s| s.workdir = OsText::from("x"), "the working directory is no absolute path");
         check(
