@@ -5,11 +5,11 @@
 //! Must not know: images, mounts, tools. Always holds: nothing of a container is read or run as root;
 //! what the program's own variables say of containers counts for nothing.
 
-use super::child::Variables;
 use crate::sys;
 use cosy_model::node::Allocation;
 use cosy_model::{Container, variables};
 use nix::unistd::{Gid, Uid, chown};
+use std::collections::BTreeMap;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -31,7 +31,11 @@ pub fn before() -> Result<Vec<Vec<u8>>, String> {
 
 /// Takes what a job or a step inherited of another container out of its variables, and puts in what
 /// it asked for itself. `files` is the job's directory for it on this node.
-pub fn add_variables(container: Option<&Container>, files: &Path, all: &mut Variables) {
+pub fn add_variables(
+    container: Option<&Container>,
+    files: &Path,
+    all: &mut BTreeMap<Vec<u8>, Vec<u8>>,
+) {
     let prefix = variables::CONTAINER_PREFIX.as_bytes();
     let tool = variables::CONTAINER_TOOL.as_bytes();
     all.retain(|name, _| !name.starts_with(prefix) || name == tool);

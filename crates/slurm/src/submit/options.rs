@@ -705,6 +705,7 @@ mod tests {
                 "distribution" => "block",
                 "get-user-env" => "L",
                 "begin" | "deadline" => "now",
+                "container-mounts" => "/a:/b:ro",
                 _ => "1",
             };
             let takes = entry.opt.argument != crate::getopt::Argument::Nothing;
