@@ -102,13 +102,16 @@ fn remove_aside(directories: Vec<PathBuf>) {
     if directories.is_empty() {
         return;
     }
-    std::thread::spawn(move || {
+    let remove = move || {
         for directory in directories {
             if let Err(e) = remove_files(&directory) {
                 tracing::warn!("cannot remove {}: {e}", directory.display());
             }
         }
-    });
+    };
+    if let Err(e) = std::thread::Builder::new().spawn(remove) {
+        tracing::warn!("no thread to remove files of containers with: {e}");
+    }
 }
 
 /// Why the spool cannot be used.
@@ -428,8 +431,14 @@ impl Spool {
         if !files.is_symlink() && !files.exists() {
             return Ok(());
         }
-        self.spares_made += 1;
-        let away = self.directory.join(format!("{AWAY}{}", self.spares_made));
+        // Those of the daemon before may not be gone yet.
+        let away = loop {
+            self.spares_made += 1;
+            let away = self.directory.join(format!("{AWAY}{}", self.spares_made));
+            if !away.is_symlink() && !away.exists() {
+                break away;
+            }
+        };
         fs::rename(files, &away)?;
         remove_aside(vec![away]);
         Ok(())
@@ -686,6 +695,39 @@ mod tests {
         spool.mark_prepared(second, ready).unwrap();
         let kept: KeptAttempt = read_launch(&spool.open_launch(second).unwrap()).unwrap();
         assert_eq!((kept.phase, kept.start), (Phase::Prepared, ready));
+    }
+
+    #[test]
+    fn files_of_containers_go_with_the_attempt() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut spool = Spool::open(dir.path(), "n1").unwrap();
+        let away = spool.directory().join(format!("{AWAY}1"));
+        fs::create_dir_all(away.join("of the daemon before")).unwrap();
+        let key = key_of("7.1").unwrap();
+        let work = Work::Hold(Box::new(allocation("7.1", "n1")));
+        spool.create(key, &work, None).unwrap();
+        let files = spool.path(key).join(CONTAINERS);
+        fs::create_dir_all(files.join("a/rootfs/usr")).unwrap();
+        fs::write(files.join("a/rootfs/usr/file"), "x").unwrap();
+        spool.remove(key).unwrap();
+        spool.create(key, &work, None).unwrap();
+        assert!(!files.exists(), "the directory was used again");
+        let left = || fs::read_dir(spool.directory()).unwrap().flatten();
+        let begins = |name: std::ffi::OsString| name.to_string_lossy().starts_with(AWAY);
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        // One of an earlier daemon stays until the next start.
+        while left().filter(|e| begins(e.file_name())).count() > 1 {
+            assert!(std::time::Instant::now() < until, "files of containers are left");
+            std::thread::yield_now();
+        }
+        let directory = spool.directory().to_owned();
+        drop(spool);
+        let spool = Spool::open(dir.path(), "n1").unwrap();
+        assert_eq!(spool.directory(), directory);
+        while directory.join(format!("{AWAY}1")).exists() {
+            assert!(std::time::Instant::now() < until, "files of the daemon before are left");
+            std::thread::yield_now();
+        }
     }
 
     /// Somebody sets the clock while an attempt runs: since when it does is the same moment, on the

@@ -82,3 +82,12 @@ pub fn make_files(files: &Path, owner: &Allocation) -> io::Result<()> {
     }
     Ok(())
 }
+
+/// Removes the files of the job's containers in an attempt's directory. No process of the job may be
+/// left.
+///
+/// # Errors
+/// The file system's.
+pub fn clean(attempt: &Path) -> io::Result<()> {
+    cosy_plugin::remove_files(&files(attempt))
+}
