@@ -243,8 +243,7 @@ fn tasks_of_a_node_fetch_once() {
     let pulls = log.lines().filter(|line| line.contains(" pull "));
     assert_eq!(pulls.count(), 1, "{log}");
     // What a program says to the step through PMI's descriptor is heard and answered.
-    let ask =
-        "echo cmd=init pmi_version=1 pmi_subversion=1 >&$PMI_FD; read said <&$PMI_FD; echo $said";
+    let ask = "echo cmd=init pmi_version=1 pmi_subversion=1 >&$PMI_FD; read said <&$PMI_FD; echo $said; echo cmd=finalize >&$PMI_FD; read said <&$PMI_FD";
     let done = c.run(&[
         "cosy", "run", "-n", "2", "--mpi", "pmi", image, "sh", "-c", ask,
     ]);
@@ -257,6 +256,14 @@ fn tasks_of_a_node_fetch_once() {
         "cat",
     ]);
     assert_eq!(run::run_with(&mut cat, b"through\n").expect(0).out, "through\n");
+    // What was said of a container elsewhere counts for nothing.
+    let mut told = c.command(&["cosy", "run", "sh", "-c", "echo [$COSY_CONTAINER_IMAGE]"]);
+    assert_eq!(
+        run::run(told.env("COSY_CONTAINER_IMAGE", "x"))
+            .expect(0)
+            .out,
+        "[]\n"
+    );
     let script = c.script("#!/bin/sh\nsrun -n 1 sh -c 'ls /etc/where; true'\n");
     let done = c.run(&["sbatch", "--wait", "-Q", "-o", "out", &script]);
     assert_eq!(done.code, 0, "{done:?}");
