@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-machines lint formatting clippy doc-comments shellcheck examples bench bench-counts fuzz fuzz-check install uninstall clean need-cargo need-cc need-mpi need-postgres need-python need-login need-fmt
+.PHONY: help build demo test test-machines lint formatting clippy doc-comments shellcheck examples bench bench-counts fuzz fuzz-check install uninstall clean need-cargo need-cc need-mpi need-postgres need-python need-login need-containers need-fmt
 
 # A toolchain that was just installed is not in PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -131,6 +131,18 @@ need-login:
 	  [[ -z $$mine ]] || rm -f $$policy; \
 	fi
 
+# Jobs in containers are tried with podman and crun as any user has them. Without them those tests say that
+# they were skipped.
+need-containers:
+	@wanted=""; \
+	for tool in podman crun; do command -v $$tool >/dev/null || wanted="$$wanted $$tool"; done; \
+	[[ -x /bin/busybox ]] || wanted="$$wanted busybox-static"; \
+	if [[ -n "$$wanted" && $$(id -u) == 0 ]] && command -v apt-get >/dev/null; then \
+	  echo "no$$wanted: installing it"; \
+	  export DEBIAN_FRONTEND=noninteractive; \
+	  { apt-get update -q && apt-get install -y -q --no-install-recommends $$wanted; } || true; \
+	fi
+
 need-fmt: need-cargo
 	@for part in fmt clippy; do \
 	  cargo $$part --version >/dev/null 2>&1 && continue; \
@@ -154,7 +166,7 @@ demo: build
 	@"$(RELEASE)/cosy" dev --nodes 4 --cores 2 -- demo/demo.sh
 
 # The runner's own closing lines come last.
-test: need-cargo need-cc need-mpi need-postgres need-python need-browser need-login
+test: need-cargo need-cc need-mpi need-postgres need-python need-browser need-login need-containers
 	cargo build $(CARGO_FLAGS) --workspace --bins --lib
 	@export COSY_SKIPPED="$(abspath $(TARGET))/skipped-tests"; rm -f "$$COSY_SKIPPED"; \
 	trap 'test ! -s "$$COSY_SKIPPED" || { echo "tests that showed nothing on this machine, or not all:"; sort -u "$$COSY_SKIPPED"; }' EXIT; \

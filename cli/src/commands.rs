@@ -5,8 +5,8 @@
 
 use crate::native::entry::Entry;
 use crate::native::{
-    admin, alloc, cancel, cast, change, dev, each, flow, follow, generate, history, job, mpi, resv,
-    run, stat, submit, table, top, wait, web,
+    admin, alloc, cancel, cast, change, container, dev, each, flow, follow, generate, history, job,
+    mpi, resv, run, stat, submit, table, top, wait, web,
 };
 use crate::{Context, slurm};
 use clap::{ArgMatches, Command};
@@ -27,7 +27,7 @@ const fn entry(
 }
 
 /// All commands of Cosy's own.
-pub static ALL: [Entry; 26] = [
+pub static ALL: [Entry; 28] = [
     entry("submit", Some("csub"), submit::options::command, submit::run),
     entry("run", None, run::options::command, run::run),
     entry("each", None, each::command, each::run),
@@ -53,6 +53,14 @@ pub static ALL: [Entry; 26] = [
     Entry {
         shown: false,
         ..entry("generate", None, generate::command, write_pages)
+    },
+    Entry {
+        shown: false,
+        ..entry("container-enter", None, container::enter_command, container::enter)
+    },
+    Entry {
+        shown: false,
+        ..entry("container-bundle", None, container::bundle_command, container::bundle)
     },
     entry("completion", None, generate::completion_command, print_script),
     entry("web", None, web::web_command, web::web),

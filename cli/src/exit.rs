@@ -16,6 +16,8 @@ pub const USAGE: u8 = 2;
 pub const UNREACHABLE: u8 = 3;
 /// `cosy dev` itself failed: no cluster was started.
 pub const DEV_FAILED: u8 = 125;
+/// A job's or a step's program: its container cannot be made.
+pub const NO_CONTAINER: u8 = 125;
 /// `cosy dev`: the command cannot be executed.
 pub const DEV_NOT_EXECUTABLE: u8 = 126;
 /// `cosy dev`: the command does not exist.

@@ -3,7 +3,9 @@
 
 use cosy_model::device::GpuRequest;
 use cosy_model::job::{MailRequest, MemoryRequest, OpenMode, WarnSignal};
-use cosy_model::{ArraySpec, CountedResources, Dependency, MiB, OsText, ReservationId, Span};
+use cosy_model::{
+    ArraySpec, ContainerOptions, CountedResources, Dependency, MiB, OsText, ReservationId, Span,
+};
 use std::ffi::OsString;
 
 /// How much of the caller's environment the job gets.
@@ -92,6 +94,8 @@ pub struct JobOptions {
     pub reservation: Option<ReservationId>,
     /// `--comment`: any text.
     pub comment: Option<String>,
+    /// `--container-image` and its like: the container that the job or the step runs in.
+    pub container: ContainerOptions,
     /// `--mpi`: the MPI plugin of what the job starts.
     pub mpi: Option<String>,
     /// `--signal`: a signal before the time limit, and how long before.

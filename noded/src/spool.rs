@@ -70,6 +70,8 @@ const SCRIPT: &str = "script";
 const SLURM_SCRIPT: &str = "slurm_script";
 /// Name of the directory with the files of a job's MPI plugins, its user's own.
 pub const PLUGINS: &str = "plugins";
+/// Name of the directory with the files of a job's containers, its user's own.
+pub const CONTAINERS: &str = "containers";
 const EPILOG: &str = "epilog";
 /// Name of the file that says that it was ended because this node was alone.
 const ALONE: &str = "alone";
@@ -82,6 +84,8 @@ pub const LOGINS: &str = "logins";
 /// last line.
 const NOTES: &str = "notes";
 const NOTES_BYTES: u64 = 256 << 10;
+/// What names of directories begin with that are being removed.
+const AWAY: &str = "away.";
 const SPARE: &str = "spare.";
 /// The same for directories of steps.
 pub(crate) const STEP_SPARE: &str = "spare.s";
@@ -95,6 +99,22 @@ pub fn script(directory: &Path, dialect: Dialect) -> PathBuf {
         Dialect::Cosy => SCRIPT,
         Dialect::Slurm => SLURM_SCRIPT,
     })
+}
+
+fn remove_aside(directories: Vec<PathBuf>) {
+    if directories.is_empty() {
+        return;
+    }
+    let remove = move || {
+        for directory in directories {
+            if let Err(e) = remove_files(&directory) {
+                tracing::warn!("cannot remove {}: {e}", directory.display());
+            }
+        }
+    };
+    if let Err(e) = std::thread::Builder::new().spawn(remove) {
+        tracing::warn!("no thread to remove files of containers with: {e}");
+    }
 }
 
 /// Why the spool cannot be used.
@@ -218,6 +238,12 @@ impl Spool {
     }
 
     fn remove_old_spares(&self) {
+        let entries = fs::read_dir(&self.directory)
+            .into_iter()
+            .flatten()
+            .flatten();
+        let away = entries.filter(|e| e.file_name().to_string_lossy().starts_with(AWAY));
+        remove_aside(away.map(|e| e.path()).collect());
         for entry in fs::read_dir(&self.directory)
             .into_iter()
             .flatten()
@@ -380,10 +406,12 @@ impl Spool {
             Ok(file) if crate::sys::try_lock(&file)? => file,
             Ok(_) => return Err(io::Error::other("its shepherd still works on it")),
             Err(_) => {
+                self.put_away(&directory.join(CONTAINERS))?;
                 remove_files(&directory.join(PLUGINS))?;
                 return absent_is_fine(fs::remove_dir_all(directory));
             }
         };
+        self.put_away(&directory.join(CONTAINERS))?;
         remove_files(&directory.join(PLUGINS))?;
         if self.spares.len() >= SPARES {
             return fs::remove_dir_all(directory);
@@ -402,6 +430,25 @@ impl Spool {
         let spare = self.spare_name();
         fs::rename(directory, &spare)?;
         self.spares.push(spare);
+        Ok(())
+    }
+
+    /// Removes the files of a job's containers, which may be very many: on a thread of their own.
+    /// What a daemon that ends leaves of them, the next one removes.
+    fn put_away(&mut self, files: &Path) -> io::Result<()> {
+        if !files.is_symlink() && !files.exists() {
+            return Ok(());
+        }
+        // Those of the daemon before may not be gone yet.
+        let away = loop {
+            self.spares_made += 1;
+            let away = self.directory.join(format!("{AWAY}{}", self.spares_made));
+            if !away.is_symlink() && !away.exists() {
+                break away;
+            }
+        };
+        fs::rename(files, &away)?;
+        remove_aside(vec![away]);
         Ok(())
     }
 
@@ -585,6 +632,7 @@ mod tests {
             warn: None,
             grace: cosy_model::Span(200),
             dialect: Dialect::Slurm,
+            container: None,
         };
         let task = Task {
             launch,
@@ -662,6 +710,39 @@ mod tests {
         fs::write(&logins, "78 1\n").unwrap();
         spool.replace(second, &short, None).unwrap();
         assert_eq!(fs::read_to_string(&logins).unwrap(), "78 1\n");
+    }
+
+    #[test]
+    fn files_of_containers_go_with_the_attempt() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut spool = Spool::open(dir.path(), "n1").unwrap();
+        let away = spool.directory().join(format!("{AWAY}1"));
+        fs::create_dir_all(away.join("of the daemon before")).unwrap();
+        let key = key_of("7.1").unwrap();
+        let work = Work::Hold(Box::new(allocation("7.1", "n1")));
+        spool.create(key, &work, None).unwrap();
+        let files = spool.path(key).join(CONTAINERS);
+        fs::create_dir_all(files.join("a/rootfs/usr")).unwrap();
+        fs::write(files.join("a/rootfs/usr/file"), "x").unwrap();
+        spool.remove(key).unwrap();
+        spool.create(key, &work, None).unwrap();
+        assert!(!files.exists(), "the directory was used again");
+        let left = || fs::read_dir(spool.directory()).unwrap().flatten();
+        let begins = |name: std::ffi::OsString| name.to_string_lossy().starts_with(AWAY);
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        // One of an earlier daemon stays until the next start.
+        while left().filter(|e| begins(e.file_name())).count() > 1 {
+            assert!(std::time::Instant::now() < until, "files of containers are left");
+            std::thread::yield_now();
+        }
+        let directory = spool.directory().to_owned();
+        drop(spool);
+        let spool = Spool::open(dir.path(), "n1").unwrap();
+        assert_eq!(spool.directory(), directory);
+        while directory.join(format!("{AWAY}1")).exists() {
+            assert!(std::time::Instant::now() < until, "files of the daemon before are left");
+            std::thread::yield_now();
+        }
     }
 
     /// Somebody sets the clock while an attempt runs: since when it does is the same moment, on the

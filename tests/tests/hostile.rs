@@ -5,7 +5,7 @@
 
 use cosy_model::api::{Reply, Request};
 use cosy_model::job::ArraySpec;
-use cosy_model::{OsText, RefusalCode};
+use cosy_model::{Container, ContainerMount, ContainerSource, OsText, RefusalCode};
 use cosy_proto::client::RequestFrame;
 use cosy_proto::frame;
 use cosy_tests::{Chance, Client, Cluster, Options, people, run, script, system, wait};
@@ -491,4 +491,79 @@ fn nonsense_instead_of_words() {
         // Those without any word print how they are used.
         assert!(lines == 1 || words.len() == 1, "{words:?}: {output:?}");
     }
+}
+
+/// What `csub` refuses, asked for without it.
+#[test]
+fn containers_that_would_be_something_else() {
+    let mut c = cluster();
+    unharmed(&mut c, |c| {
+        let image = |image: &str| Container {
+            source: ContainerSource::Image(image.to_owned()),
+            mounts: Vec::new(),
+            workdir: None,
+            name: None,
+            save: None,
+            mount_home: None,
+            remap_root: None,
+            entrypoint: false,
+            writable: false,
+            env: Vec::new(),
+        };
+        let check = |container: Container| {
+            let mut submission = script(&c.work(), "exit 0");
+            submission.spec.container = Some(Box::new(container));
+            let refusal = c.client().submit(&submission).unwrap().unwrap_err();
+            assert_eq!(refusal.code, RefusalCode::Invalid, "{refusal}");
+            assert!(refusal.message.len() < 400 && !refusal.message.contains('\n'), "{refusal}");
+        };
+        for name in [
+            "--privileged",
+            "-v/:/host",
+            "a\nb",
+            "a\0b",
+            "$(id)",
+            "a b",
+            "",
+        ] {
+            check(image(name));
+        }
+        check(image(&"a".repeat(1 << 20)));
+        let mount = |source: &str, target: &str, flag: &str| ContainerMount {
+            source: source.to_owned(),
+            target: target.to_owned(),
+            flags: vec![flag.to_owned()],
+        };
+        let mounts = |mounts: Vec<ContainerMount>| Container {
+            mounts,
+            ..image("x")
+        };
+        check(mounts(vec![mount("/x", "/y", "ro"); 10_000]));
+        for (source, target, flag) in [
+            ("/x,upperdir=/etc", "/y", "ro"),
+            ("/x:/etc", "/y", "ro"),
+            ("/x\n/etc:/etc:", "/y", "ro"),
+            ("--privileged", "/y", "ro"),
+            ("/x", "y", "ro"),
+            ("/x", "/y", "ro\n/etc:/etc:"),
+            ("/x", "/y", "suid"),
+        ] {
+            check(mounts(vec![mount(source, target, flag)]));
+        }
+        check(mounts(vec![mount(&format!("/{}", "x".repeat(4000)), "/y", "ro"); 64]));
+        let name = Some("../../etc".to_owned());
+        check(Container { name, ..image("x") });
+        let env = vec!["A=$(id)".to_owned()];
+        check(Container { env, ..image("x") });
+        let workdir = Some("/a\n/b".to_owned());
+        check(Container {
+            workdir,
+            ..image("x")
+        });
+        let source = ContainerSource::Named;
+        check(Container {
+            source,
+            ..image("x")
+        });
+    });
 }

@@ -11,7 +11,7 @@ use anyhow::{Context as _, anyhow};
 use cosy_model::job::MemoryRequest;
 use cosy_model::limits::{ARGUMENTS, NAME_BYTES};
 use cosy_model::step::{InputFrom, StepCommand, StepProgram, StepSpec};
-use cosy_model::{Dialect, OsText, Span, variables};
+use cosy_model::{Container, Dialect, OsText, Span, variables};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -81,6 +81,7 @@ pub fn step(options: &RunOptions) -> anyhow::Result<StepRequest> {
         label: options.label,
         stopped: options.stopped,
         tell_bind: options.tell_bind,
+        container: container(job)?,
     };
     let input = open_input(&from, &spec.workdir)?;
     Ok(StepRequest {
@@ -113,6 +114,15 @@ fn open_input(from: &files::StreamSource, workdir: &OsText) -> anyhow::Result<Op
 /// Larger than the limit.
 pub fn environment(job: &JobOptions) -> anyhow::Result<OsText> {
     submitter::environment(&job.env_items(), std::env::vars_os()).map_err(|e| anyhow!(e))
+}
+
+/// The container that these options describe.
+///
+/// # Errors
+/// What is wrong with one of them.
+pub fn container(job: &JobOptions) -> anyhow::Result<Option<Box<Container>>> {
+    let container = job.container.container().map_err(exit::usage)?;
+    Ok(container.map(Box::new))
 }
 
 fn memory(job: &JobOptions) -> anyhow::Result<Option<cosy_model::MiB>> {

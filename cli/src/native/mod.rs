@@ -12,6 +12,7 @@ pub mod cancel;
 pub mod cast;
 pub mod change;
 
+pub mod container;
 pub mod cost;
 pub mod dev;
 pub mod each;

@@ -275,6 +275,9 @@ pub struct JobSpec {
     /// own number; higher goes first, within queue and level.
     #[serde(default)]
     pub priority: Option<u32>,
+    /// Container in which its program runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<Box<crate::Container>>,
 }
 
 const fn is_zero(number: &i64) -> bool {
@@ -327,6 +330,7 @@ impl JobSpec {
             any_dependency: false,
             end_if_never: None,
             priority: None,
+            container: None,
         }
     }
 

@@ -9,6 +9,7 @@
 
 pub mod api;
 pub mod cluster;
+pub mod container;
 pub mod device;
 pub mod history;
 pub mod hostlist;
@@ -36,6 +37,7 @@ pub mod workflow;
 pub use cluster::{
     AccessLevel, NodeSpec, NodeState, QueueAdmits, QueueOrder, QueueSpec, QueueState, RelayPolicy,
 };
+pub use container::{Container, ContainerMount, ContainerOptions, ContainerSource};
 pub use history::{EventKind, EventObject};
 pub use hostlist::{HostListError, expand, fold};
 pub use ids::{Attempt, FlowId, Gid, JobId, NodeId, QueueId, ReservationId, TriggerId, Uid};

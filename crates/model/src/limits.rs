@@ -325,5 +325,16 @@ pub const TOLD_QOS: usize = 250;
 /// Most qualities of service whose priorities they are told.
 pub const TOLD_PRIORITIES: usize = 1000;
 
+/// Longest name of a container's image, in bytes.
+pub const CONTAINER_IMAGE_BYTES: usize = 1024;
+/// Most folders and files of the node that are seen in a container.
+pub const CONTAINER_MOUNTS: usize = 64;
+/// All texts of a container together, in bytes.
+pub const CONTAINER_BYTES: usize = 16 << 10;
+/// Largest configuration of an image or a bundle, in bytes.
+pub const CONTAINER_CONFIG_BYTES: u64 = 1 << 20;
+/// Most variables that go over those of an image.
+pub const CONTAINER_ENV: usize = 256;
+
 /// Attempts of a job after which the next killed supervisor ends it: before, it waits again.
 pub const ATTEMPTS_BY_SUPERVISORS: u32 = 16;

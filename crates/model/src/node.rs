@@ -100,6 +100,9 @@ pub struct Launch {
     /// In which words it is spoken to.
     #[serde(default)]
     pub dialect: crate::Dialect,
+    /// Container in which the program runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<Box<crate::Container>>,
 }
 
 /// What the controller tells a node daemon.

@@ -140,6 +140,37 @@ pub const COMMAND: &str = "COSY_COMMAND";
 /// Of a step: PMIx library to load in place of the usual one, a name or a path.
 pub const PMIX_LIBRARY: &str = "COSY_PMIX_LIBRARY";
 
+// Of containers: what their plugins' scripts are told.
+
+/// Image that was asked for.
+pub const CONTAINER_IMAGE: &str = "COSY_CONTAINER_IMAGE";
+/// OCI bundle that was asked for.
+pub const CONTAINER_BUNDLE: &str = "COSY_CONTAINER_BUNDLE";
+/// What of the node is seen inside: lines `SOURCE:TARGET:FLAG+FLAG`.
+pub const CONTAINER_MOUNTS: &str = "COSY_CONTAINER_MOUNTS";
+/// Working directory inside.
+pub const CONTAINER_WORKDIR: &str = "COSY_CONTAINER_WORKDIR";
+/// Name under which the container's files are kept.
+pub const CONTAINER_NAME: &str = "COSY_CONTAINER_NAME";
+/// File to which the container is written at the end.
+pub const CONTAINER_SAVE: &str = "COSY_CONTAINER_SAVE";
+/// Names of variables whose values go over those of the image, with `,` between.
+pub const CONTAINER_ENV: &str = "COSY_CONTAINER_ENV";
+/// `1` or `0`: whether the home directory is seen inside; as the plugin has it without.
+pub const CONTAINER_MOUNT_HOME: &str = "COSY_CONTAINER_MOUNT_HOME";
+/// `1` or `0`: whether the user is root inside; as the plugin has it without.
+pub const CONTAINER_REMAP_ROOT: &str = "COSY_CONTAINER_REMAP_ROOT";
+/// `1` or `0`: whether the image's entry point starts the program.
+pub const CONTAINER_ENTRYPOINT: &str = "COSY_CONTAINER_ENTRYPOINT";
+/// `1` or `0`: whether the root file system can be written to.
+pub const CONTAINER_WRITABLE: &str = "COSY_CONTAINER_WRITABLE";
+/// Plugin that the node's configuration names; the first whose tool is there without.
+pub const CONTAINER_TOOL: &str = "COSY_CONTAINER_TOOL";
+/// Folder of the job on this node that the plugin may write to.
+pub const CONTAINER_FILES: &str = "COSY_CONTAINER_FILES";
+/// What begins the names of all variables about a container.
+pub const CONTAINER_PREFIX: &str = "COSY_CONTAINER_";
+
 // Of commands and of what they start.
 
 /// Path of the controller's socket, or of several that are tried in turn, with `:` between them.

@@ -128,11 +128,17 @@ impl Plugins {
     pub fn all(&self) -> Vec<Plugin> {
         let mut found = BTreeMap::new();
         for directory in &self.0 {
-            for plugin in in_directory(directory) {
+            for plugin in in_directory(directory, is_plugin) {
                 found.entry(plugin.name.clone()).or_insert(plugin);
             }
         }
         found.into_values().collect()
+    }
+
+    /// What lies in a folder of each directory, the most important directory first.
+    pub(crate) fn below(&self, folder: &str, good: fn(&Path) -> bool) -> Vec<Plugin> {
+        let directories = self.0.iter().map(|d| d.join(folder));
+        directories.flat_map(|d| in_directory(&d, good)).collect()
     }
 
     /// All that are used without being asked for.
@@ -178,13 +184,13 @@ fn installed_with(program: &Path) -> Option<PathBuf> {
     }
 }
 
-fn in_directory(directory: &Path) -> Vec<Plugin> {
+fn in_directory(directory: &Path, is_one: fn(&Path) -> bool) -> Vec<Plugin> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut found: Vec<Plugin> = entries
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             let directory = entry.path();
-            let good = is_name(&name) && is_plugin(&directory);
+            let good = is_name(&name) && is_one(&directory);
             good.then_some(Plugin { name, directory })
         })
         .take(PLUGINS)

@@ -8,6 +8,7 @@
 //! DIRECTORY/NAME/libraries    sonames by which a program is known to need this plugin
 //! DIRECTORY/NAME/job          script: prints variables for the job's environment
 //! DIRECTORY/NAME/by-name-only makes it one that is used only where it is asked for
+//! DIRECTORY/containers/NAME/container   runs programs in containers (docs/containers.md)
 //! ```
 //!
 //! Used by the supervisor of a batch program and by the commands, always with the
@@ -16,6 +17,7 @@
 //! Always holds: of two plugins with one name the one in the earlier directory counts (a
 //! site's own comes before ours); whatever a plugin does or says, the job goes on.
 
+mod container;
 mod elf;
 mod files;
 mod find;
@@ -25,6 +27,7 @@ mod prepare;
 mod variables;
 mod wireup;
 
+pub use container::{ContainerPlugin, NoContainerPlugin, check_container_tool};
 pub use elf::{ElfError, needed};
 pub use files::remove_files;
 pub use find::{Plugin, PluginError, Plugins};

@@ -116,6 +116,7 @@ fn launch() -> Launch {
         }),
         grace: Span::from_secs(30),
         dialect: Dialect::Slurm,
+        container: None,
     }
 }
 

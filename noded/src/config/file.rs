@@ -48,6 +48,7 @@ struct File {
     other: BTreeMap<String, Raw>,
     features: Option<List>,
     plugins: Option<List>,
+    container_tool: Option<Raw>,
     prolog: Option<List>,
     epilog: Option<List>,
     health_check: Option<List>,
@@ -126,6 +127,9 @@ fn config(check: &mut Check<'_>, file: &File) -> Option<Config> {
         other,
         features: get(check, "features", &file.features, texts).unwrap_or_default(),
         plugins: get(check, "plugins", &file.plugins, directories).unwrap_or_default(),
+        container_tool: get(check, "container_tool", &file.container_tool, |check, key, value| {
+            checked(check, key, value, cosy_plugin::check_container_tool)
+        }),
         prolog: get(check, "prolog", &file.prolog, hook),
         epilog: get(check, "epilog", &file.epilog, hook),
         health_check: get(check, "health_check", &file.health_check, hook),

@@ -194,11 +194,20 @@ fn steps_setup(
             true => processors,
             false => Vec::new(),
         },
-        variables: config.variables(),
+        variables: variables_of_steps(config),
         pool,
         events: events.clone(),
         protected: detect::protected_from_oom(),
     }
+}
+
+/// What every step here is told, `NAME=value`.
+fn variables_of_steps(config: &Config) -> Vec<String> {
+    let mut all = config.variables();
+    if let Ok(path) = config.plugin_path().into_string() {
+        all.push(format!("{}={path}", cosy_model::variables::PLUGIN_PATH));
+    }
+    all
 }
 
 fn real_node(

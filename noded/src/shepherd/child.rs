@@ -5,7 +5,7 @@
 //! directories that root may not read work too. What fails is told through a pipe that
 //! exec closes, as a step and an error number; the parent finds the words.
 
-use super::{plugin, slurm};
+use super::{container, plugin, slurm};
 use crate::cgroup::Group;
 use crate::spool::{self, Task};
 use crate::sys;
@@ -196,7 +196,13 @@ impl Plan {
         initial_group: Option<&Path>,
     ) -> Result<Self, String> {
         let launch = &task.launch;
-        let variables = variables(task);
+        let mut variables = variables(task);
+        let files = container::files(directory);
+        container::add_variables(launch.container.as_deref(), &files, &mut variables);
+        if launch.container.is_some() {
+            container::make_files(&files, &launch.allocation)
+                .map_err(|e| format!("cannot make {}: {e}", files.display()))?;
+        }
         let (candidates, argv) = command(task, directory, &variables)?;
         let append = launch.open_mode == OpenMode::Append || launch.allocation.key.attempt().0 > 1;
         let is_slurm = slurm::is(task);
@@ -452,9 +458,15 @@ fn command(
         Program::Command { argv } => argv.iter().map(|a| &a.0[..]).collect(),
         Program::Allocation => Vec::new(),
     };
-    let Some(name) = argv.first().filter(|n| !n.is_empty()) else {
+    if argv.first().is_none_or(|name| name.is_empty()) {
         return Err("the job names no program".to_owned());
+    }
+    let before = match &task.launch.container {
+        Some(_) => container::before()?,
+        None => Vec::new(),
     };
+    let argv: Vec<&[u8]> = before.iter().map(Vec::as_slice).chain(argv).collect();
+    let name = argv.first().copied().unwrap_or_default();
     let shell = task.launch.allocation.shell.as_bytes();
     if task.launch.login_environment {
         let before: [&[u8]; 4] = [shell, b"-l", b"-c", b"exec \"$0\" \"$@\""];

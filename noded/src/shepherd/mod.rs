@@ -14,6 +14,7 @@
 
 pub(crate) mod child;
 mod clock;
+mod container;
 mod leftovers;
 pub mod nursery;
 mod plugin;
@@ -142,6 +143,7 @@ fn keep<T: serde::Serialize>(outcome: &T) {
 fn vanish(directory: &Path, groups: &[Group]) {
     groups.iter().for_each(Group::vanish);
     let _ = plugin::clean(directory);
+    let _ = container::clean(directory);
     let _ = std::fs::remove_dir_all(directory);
 }
 

@@ -41,6 +41,9 @@ pub fn spec(spec: &StepSpec) -> Result<(), String> {
     if !(1..=limits::STEP_PROGRAMS).contains(&programs) {
         return Err(format!("a step has 1 to {} programs, not {programs}", limits::STEP_PROGRAMS));
     }
+    if let Some(container) = &spec.container {
+        container.check()?;
+    }
     spec.programs.iter().try_for_each(program)
 }
 
@@ -186,6 +189,16 @@ mod tests {
         check(
             |s| s.name = "x".repeat(256),
             "the step's name has 256 bytes, which is more than 255",
+        );
+        check(
+            |s| {
+                let mut options = cosy_model::ContainerOptions::default();
+                options.apply("container-image", "x").unwrap();
+                let mut container = options.container().unwrap().unwrap();
+                container.env = vec!["-".to_owned()];
+                s.container = Some(Box::new(container));
+            },
+            "--container-env: '-' is no name of a variable",
         );
         check(|s| s.programs.clear(), "a step has 1 to 4096 programs, not 0");
         check(|s| s.workdir = OsText::from("x"), "the working directory is no absolute path");

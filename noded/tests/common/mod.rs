@@ -500,6 +500,7 @@ impl Bench {
             warn: None,
             grace: Span(200),
             dialect: cosy_model::Dialect::Cosy,
+            container: None,
         };
         self.sign(&mut launch.allocation);
         launch

@@ -8,7 +8,7 @@ use crate::launch::interrupt::InterruptMode;
 use crate::launch::mpi;
 use crate::launch::options::{RunOptions, StepRef};
 use crate::native::arg::{flag, number, parse_limit, value};
-use crate::native::submit::options::{args, gpus, words};
+use crate::native::submit::options::{args, container_args, gpus, words};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::limits::NODE_CORES;
 use cosy_model::step::{Bind, Distribution};
@@ -64,6 +64,7 @@ pub fn command() -> Command {
         .args(step_args())
         .args(output_args())
         .args(other_args())
+        .args(container_args())
         .arg(words("Program and its arguments").value_name("COMMAND"))
 }
 

@@ -213,6 +213,7 @@ fn spec(options: &JobOptions, target: Target) -> anyhow::Result<JobSpec> {
         rlimits: submitter::rlimits(),
         warn: options.signal,
         mpi: options.mpi.clone(),
+        container: crate::launch::spec::container(options)?,
         mail: options.mail(),
         submit_host: submitter::hostname(),
         submit_session: submitter::session_id(),

@@ -12,7 +12,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use cosy_model::device::{DeviceError, GpuRequest};
 use cosy_model::job::{MailRequest, MemoryRequest, OpenMode, WarnSignal};
 use cosy_model::limits::{COMMENT_BYTES, NICE, NODE_CORES, NODES, PATH_BYTES};
-use cosy_model::{ArraySpec, CountedResources, MiB, OsText, Span};
+use cosy_model::{ArraySpec, ContainerOptions, CountedResources, MiB, OsText, Span};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
@@ -35,6 +35,7 @@ pub fn args() -> impl Iterator<Item = Arg> {
         .chain(time_args())
         .chain(file_args())
         .chain(other_args())
+        .chain(container_args())
 }
 
 /// The positional arguments: script or command, and its arguments.
@@ -178,6 +179,56 @@ fn other_args() -> [Arg; 10] {
     ]
 }
 
+/// Options of a container that have a value: its name and the help.
+const CONTAINER_VALUES: [(&str, &str, &str); 7] = [
+    (
+        "container-image",
+        "IMAGE",
+        "Run in a container of this image: [REGISTRY#]NAME[:TAG], or a file",
+    ),
+    ("container", "BUNDLE", "Run in a container of this OCI bundle, a folder with config.json"),
+    (
+        "container-mounts",
+        "LIST",
+        "What of the node is seen inside: SOURCE[:TARGET[:FLAG+FLAG]],...",
+    ),
+    ("container-workdir", "DIR", "Working directory inside (default: that of the job)"),
+    ("container-name", "NAME", "Keep the container's files on the node under this name"),
+    ("container-save", "FILE", "Write the container to this file when the program has ended"),
+    ("container-env", "LIST", "Variables whose values here go over those of the image"),
+];
+
+/// Those without.
+const CONTAINER_FLAGS: [(&str, &str); 8] = [
+    ("container-mount-home", "The home directory is seen inside"),
+    ("no-container-mount-home", "It is not (the default)"),
+    ("container-remap-root", "Be root inside"),
+    ("no-container-remap-root", "Be oneself inside (the default)"),
+    ("container-entrypoint", "The image's entry point starts the program"),
+    ("no-container-entrypoint", "It does not (the default)"),
+    ("container-writable", "The root file system can be written to"),
+    ("container-readonly", "It cannot (the default)"),
+];
+
+/// The container that a job or a step runs in; for `cosy run` too.
+pub fn container_args() -> impl Iterator<Item = Arg> {
+    let values = CONTAINER_VALUES.map(|(long, name, help)| value(long, name, help));
+    let flags = CONTAINER_FLAGS.map(|(long, help)| flag(long, help));
+    values.into_iter().chain(flags)
+}
+
+fn apply_container(options: &mut ContainerOptions, m: &ArgMatches) -> Result<(), String> {
+    for (name, ..) in CONTAINER_VALUES {
+        if let Some(text) = optional::<String>(m, name) {
+            options.apply(name, text)?;
+        }
+    }
+    for (name, _) in CONTAINER_FLAGS.iter().filter(|(name, _)| is_given(m, name)) {
+        options.apply(name, "")?;
+    }
+    Ok(())
+}
+
 impl JobOptions {
     /// Overrides these options with those given in `m`; options that its command does not have
     /// count as not given.
@@ -223,6 +274,7 @@ impl JobOptions {
         take(&mut self.reservation, m, "reservation");
         take(&mut self.comment, m, "comment");
         take(&mut self.mpi, m, "mpi");
+        apply_container(&mut self.container, m)?;
         take(&mut self.signal, m, "signal");
         take(&mut self.mail_type, m, "mail-type");
         take(&mut self.mail_user, m, "mail-user");

@@ -15,7 +15,7 @@ use crate::slurm::submit::{self, hosts, submitter, test_only};
 use crate::slurm::waiting::{self, WaitOptions};
 use crate::{Context, exit};
 use cosy_model::api::Submission;
-use cosy_model::{JobSpec, OsText, Program};
+use cosy_model::{ContainerOptions, JobSpec, OsText, Program};
 use cosy_slurm::environment::AllocationFacts;
 use cosy_slurm::submit::Fault;
 use cosy_slurm::submit::options::SubmitOptions;
@@ -129,6 +129,7 @@ fn job(
         job_options.tasks = u32::try_from(hosts.len()).ok();
     }
     (own.output, own.error, own.input) = (None, None, None);
+    own.container = ContainerOptions::default(); // the tasks run in it
     if own.cores_per_node.is_some() && own.tasks_per_node.is_none() {
         // More cores of a node are no more tasks.
         own.tasks = own.tasks.or(Some(own.nodes.map_or(1, |n| n.least)));

@@ -60,10 +60,10 @@ pub fn options(
         input: text(&job_options.input),
         open_mode: job_options.open_mode,
         chdir: job_options.chdir.clone(),
+        container: job_options.container.clone(),
         quiet: job_options.quiet,
         ..JobOptions::default()
     };
-    let program_file = || srun_options.command.first().map(PathBuf::from);
     Ok(RunOptions {
         job,
         inside: step_options.job,
@@ -76,7 +76,7 @@ pub fn options(
         label: step_options.label,
         unbuffered: step_options.unbuffered,
         kill_on_bad_exit: step_options.kill_on_bad_exit,
-        multi_prog: step_options.multi_prog.then(program_file).flatten(),
+        multi_prog: program_file(srun_options),
         pty: step_options.pty,
         mpi: step_options
             .mpi
@@ -98,6 +98,12 @@ pub fn options(
         wait: step_options.wait,
         ..RunOptions::default()
     })
+}
+
+/// The file that says which task runs which program.
+fn program_file(srun_options: &SrunOptions) -> Option<PathBuf> {
+    let file = srun_options.command.first().map(PathBuf::from);
+    file.filter(|_| srun_options.step_options.multi_prog)
 }
 
 fn span(length: Duration) -> Span {

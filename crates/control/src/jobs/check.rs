@@ -102,6 +102,9 @@ pub(crate) fn check_spec(spec: &JobSpec) -> Result<(), Refusal> {
     if let Some(mpi) = &spec.mpi {
         cosy_model::job::check_plugin(mpi).map_err(Refusal::invalid)?;
     }
+    if let Some(container) = &spec.container {
+        container.check().map_err(Refusal::invalid)?;
+    }
     Ok(())
 }
 

@@ -271,6 +271,7 @@ fn order_program(
         warn: None,
         grace: config.policy.grace,
         dialect: Dialect::Cosy,
+        container: None,
         allocation,
     };
     let expiry = now + limits::TRIGGER_PROGRAM + TICKET_MARGIN;

@@ -220,6 +220,9 @@ pub struct StepSpec {
     /// Each task tells on its standard error what it is bound to.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tell_bind: bool,
+    /// Container in which its tasks run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<Box<crate::Container>>,
 }
 
 impl StepSpec {
@@ -265,6 +268,7 @@ impl StepSpec {
             label: false,
             stopped: false,
             tell_bind: false,
+            container: None,
         }
     }
 }

@@ -14,7 +14,7 @@ use super::{Fault, Line, Program, binding, ignored_values, mail, sampling, signa
 use crate::getopt::GivenOption;
 use cosy_model::job::{MailRequest, OpenMode, WarnSignal};
 use cosy_model::limits::NICE;
-use cosy_model::{MiB, Span, Time};
+use cosy_model::{ContainerOptions, MiB, Span, Time};
 use jiff::Zoned;
 use std::ffi::OsString;
 
@@ -162,6 +162,8 @@ pub struct SubmitOptions {
     pub mail_user: Option<String>,
     /// How tasks are dealt out to nodes and cores (`--distribution`).
     pub distribution: Option<Distribution>,
+    /// `--container`, `--container-image` and its like.
+    pub container: ContainerOptions,
     /// `--acctg-freq`: seconds between looks at tasks.
     pub sampling: Option<u32>,
     /// `#PBS` and `#BSUB` lines of the script are no options (`--ignore-pbs`).
@@ -197,6 +199,7 @@ impl SubmitOptions {
             || self.numbers(found)?
             || self.resources(found)?
             || self.files(found, scene.program)?
+            || self.container(found)?
             || self.manners(found, scene.program);
         Ok(taken)
     }
@@ -367,6 +370,12 @@ impl SubmitOptions {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    fn container(&mut self, found: &GivenOption) -> Result<bool, Fault> {
+        self.container
+            .apply(found.name, &found.text())
+            .map_err(Fault::error)
     }
 
     fn manners(&mut self, found: &GivenOption, program: Program) -> bool {
@@ -696,6 +705,7 @@ mod tests {
                 "distribution" => "block",
                 "get-user-env" => "L",
                 "begin" | "deadline" => "now",
+                "container-mounts" => "/a:/b:ro",
                 _ => "1",
             };
             let takes = entry.opt.argument != crate::getopt::Argument::Nothing;

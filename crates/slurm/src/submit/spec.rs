@@ -70,6 +70,7 @@ pub fn build(
         Some(text) => gres::licenses(text)?,
         None => CountedResources::default(),
     };
+    let container = job_options.container.container().map_err(Fault::error)?;
     let name = job_options.name.as_ref().unwrap_or(&context.default_name);
     let plain = JobSpec::plain(job_name(name), context.program, context.workdir);
     let spec = JobSpec {
@@ -106,6 +107,7 @@ pub fn build(
         deadline: job_options.deadline,
         time_min: job_options.time_min,
         priority: job_options.priority.filter(|_| context.root),
+        container: container.map(Box::new),
         ..plain
     };
     Ok((spec, array))

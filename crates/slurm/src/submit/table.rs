@@ -129,8 +129,10 @@ const NO_SWITCHES: OptionSupport = Accepted("the order of switches is not known 
 const PLACED: OptionSupport = Ignored("nodes are taken in the order of the configuration");
 const BINDING: OptionSupport = Ignored("the system binds tasks to the cores of their job");
 
+const NOT_HERE: OptionSupport = Refused("the command runs here; give it to srun");
+
 /// The options, in the order in which the help lists them.
-pub static TABLE: [OptionEntry; 150] = [
+pub static TABLE: [OptionEntry; 166] = [
     both(SBATCH, b'a', "array", Value, "=INDEXES", Done, "make an array of these tasks"),
     both(ALL, b'A', "account", Value, "=NAME", Done, "charge the job to this account"),
     long(SRUN, "acctg-freq", Value, "=SPEC", PROFILING, "how often to take samples"),
@@ -174,14 +176,23 @@ pub static TABLE: [OptionEntry; 150] = [
         Accepted("nothing is compressed"),
         "compress what --bcast copies",
     ),
-    long(
-        ALL,
-        "container",
-        Value,
-        "=PATH",
-        Refused("containers are started by the script"),
-        "container to run in",
-    ),
+    long(BATCH_RUN, "container", Value, "=BUNDLE", Done, "run in a container of this OCI bundle"),
+    long(SALLOC, "container", Value, "=BUNDLE", NOT_HERE, "run in a container of this OCI bundle"),
+    long(BATCH_RUN, "container-image", Value, "=IMAGE", Done, "run in a container of this image"),
+    long(SALLOC, "container-image", Value, "=IMAGE", NOT_HERE, "run in a container of this image"),
+    long(BATCH_RUN, "container-mounts", Value, "=LIST", Done, "what of the node is seen inside"),
+    long(BATCH_RUN, "container-workdir", Value, "=PATH", Done, "working directory inside"),
+    long(BATCH_RUN, "container-name", Value, "=NAME", Done, "keep its files under this name"),
+    long(BATCH_RUN, "container-save", Value, "=FILE", Done, "write it to this file at the end"),
+    long(BATCH_RUN, "container-env", Value, "=NAMES", Done, "variables that go over the image's"),
+    long(BATCH_RUN, "container-mount-home", Nothing, "", Done, "the home directory is seen inside"),
+    long(BATCH_RUN, "no-container-mount-home", Nothing, "", Done, "it is not"),
+    long(BATCH_RUN, "container-remap-root", Nothing, "", Done, "be root inside"),
+    long(BATCH_RUN, "no-container-remap-root", Nothing, "", Done, "be oneself inside"),
+    long(BATCH_RUN, "container-entrypoint", Nothing, "", Done, "the image starts the program"),
+    long(BATCH_RUN, "no-container-entrypoint", Nothing, "", Done, "it does not"),
+    long(BATCH_RUN, "container-writable", Nothing, "", Done, "its files can be changed"),
+    long(BATCH_RUN, "container-readonly", Nothing, "", Done, "they cannot"),
     long(ALL, "cpu-freq", Value, "=SPEC", FREQUENCY, "clock rate of the processors"),
     both(ALL, b'c', "cpus-per-task", Value, "=N", Done, "cores of each task"),
     both(ALL, b'd', "dependency", Value, "=LIST", Done, "wait for other jobs"),

@@ -4,6 +4,7 @@
 //! node knows, those of the step, those of the task.
 
 use crate::shepherd::child::{self, Variables};
+use crate::shepherd::container;
 use crate::steps::StepTask;
 use cosy_model::step::StepLayout;
 use cosy_model::{Dialect, hostlist, variables};
@@ -36,6 +37,8 @@ pub fn common(task: &StepTask) -> Variables {
         Dialect::Cosy => {}
         Dialect::Slurm => slurm(task, node, &mut all),
     }
+    let container = task.order.spec.container.as_deref();
+    container::add_variables(container, &container::files_of_step(), &mut all);
     all
 }
 

@@ -11,6 +11,7 @@ use super::task::{Descriptors, Task};
 use super::{environment, terminal};
 use crate::bind::{self, Numa, TaskBind};
 use crate::shepherd::child::{self, Variables};
+use crate::shepherd::container;
 use crate::shepherd::slurm::Words;
 use crate::steps::StepTask;
 use cosy_model::job::OpenMode;
@@ -54,6 +55,11 @@ struct Preparing<'a> {
 /// # Errors
 /// In one line, what is wrong with the step or missing on the node.
 pub fn prepare(task: &StepTask, ranks: &[u32], variables: &Variables) -> Result<Prepared, String> {
+    if task.order.spec.container.is_some() {
+        let files = container::files_of_step();
+        container::make_files(&files, &task.allocation)
+            .map_err(|e| format!("cannot make {}: {e}", files.display()))?;
+    }
     let preparing = Preparing {
         task,
         variables,
@@ -354,7 +360,7 @@ impl Preparing<'_> {
             Some((rank, offset)) => pattern::argument(&word.0, rank, offset),
             None => word.0.clone(),
         });
-        let words: Vec<Vec<u8>> = words.collect();
+        let mut words: Vec<Vec<u8>> = words.collect();
         let Some(name) = words.first().filter(|name| !name.is_empty()) else {
             return Err("the step names no program".to_owned());
         };
@@ -370,6 +376,10 @@ impl Preparing<'_> {
             }
         };
         let path = path.map_or(none, Vec::as_slice);
+        if self.task.order.spec.container.is_some() {
+            words.splice(..0, container::before()?);
+        }
+        let name = words.first().map_or(&[][..], Vec::as_slice);
         Ok(TaskAction::Run {
             candidates: child::candidates(name, path)?,
             argv: words

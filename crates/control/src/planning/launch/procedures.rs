@@ -203,6 +203,7 @@ fn launch(rooms: &Rooms, job: &Job, run: &Run, allocation: Allocation) -> Launch
         warn: spec.warn,
         grace: rooms.config.policy.grace,
         dialect: spec.dialect,
+        container: spec.container.clone(),
         allocation,
     }
 }
