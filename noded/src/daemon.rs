@@ -8,7 +8,7 @@ mod health;
 mod orders;
 mod reload;
 mod reports;
-mod samples;
+mod sampling;
 mod start;
 mod stop;
 

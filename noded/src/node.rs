@@ -19,7 +19,7 @@ mod end;
 mod orders;
 mod prepare;
 mod reports;
-mod samples;
+mod sampling;
 mod shepherds;
 mod steps;
 mod task;

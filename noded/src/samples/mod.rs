@@ -7,6 +7,7 @@
 
 pub mod groups;
 pub mod processes;
+pub mod sampled;
 pub mod series;
 
 use crate::cgroup::JobGroups;

@@ -46,7 +46,7 @@ pub mod ports;
 mod reach;
 mod reached;
 pub mod records;
-mod samples;
+mod sampling;
 pub mod serve;
 pub mod spool;
 mod start;

@@ -25,12 +25,13 @@ const AFTER: &str = "\
 Each line of standard input, or of --from, is a task. The command's words are given to the
 program as they are, without a shell; in them stand
 
-  {}    the input          {.}   without extension     {/}   without directories
-  {//}  its directory      {/.}  name, no extension    {1}   first column (--columns)
+  {}    the input          {.}   without extension     {/}  without directories
+  {//}  its directory      {/.}  name, no extension    {1}  first column
   {#}   number of the task {%}   its place on the node
 
-and where none does, the input comes last. Inside a job tasks run on all its nodes, outside of
-one on this machine. Their output is shown when they end, each one's together.
+and where none does, the input comes last. --columns says what stands between columns.
+Inside a job tasks run on all its nodes, outside of one on this machine. Their output is
+shown when they end, each one's together.
 
   cosy each -j 64 -- ./simulate --seed {} < seeds.txt
   cosy each --numbers 1-100000 --results run.tsv --resume -- ./cell {}
