@@ -136,7 +136,7 @@ need-login:
 need-containers:
 	@wanted=""; \
 	for tool in podman crun; do command -v $$tool >/dev/null || wanted="$$wanted $$tool"; done; \
-	[[ -x /bin/busybox ]] || wanted="$$wanted busybox-static"; \
+	{ [[ -x /bin/busybox ]] && ! ldd /bin/busybox >/dev/null 2>&1; } || wanted="$$wanted busybox-static"; \
 	if [[ -n "$$wanted" && $$(id -u) == 0 ]] && command -v apt-get >/dev/null; then \
 	  echo "no$$wanted: installing it"; \
 	  export DEBIAN_FRONTEND=noninteractive; \

@@ -6,7 +6,8 @@
 
 use crate::allocator;
 use cosy_model::api::{BudgetRow, Request, Submission};
-use cosy_model::{Program, Refusal, RefusalCode, limits};
+use cosy_model::workflow::FlowTask;
+use cosy_model::{JobSpec, Program, Refusal, RefusalCode, limits};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -183,8 +184,10 @@ fn bytes_of(request: &Request) -> Option<u64> {
         Request::Submit(job) | Request::Allocate(job) => Some(bytes_of_jobs(job)),
         Request::SubmitFlow { spec, .. } | Request::PlanFlow { spec } => {
             let tasks = spec.tasks.len() as u64 + 1;
-            let scripts = spec.tasks.iter().map(|task| task.script.0.len() as u64);
-            let text = scripts.sum::<u64>() + spec.environment.0.len() as u64;
+            let container = |job: &JobSpec| job.container.as_ref().map_or(0, |c| c.bytes());
+            let of_task = |task: &FlowTask| task.script.0.len() + container(&task.spec);
+            let own = spec.tasks.iter().map(|task| of_task(task) as u64);
+            let text = own.sum::<u64>() + spec.environment.0.len() as u64;
             Some(limits::JOB_BYTES.saturating_mul(tasks).saturating_add(text))
         }
         Request::Quote { .. }
@@ -204,7 +207,8 @@ fn bytes_of_jobs(job: &Submission) -> u64 {
         Program::Allocation => &[],
     };
     let words = words.iter().map(|word| word.0.len()).sum::<usize>();
-    let text = job.spec.environment.0.len() + job.script.0.len() + words;
+    let container = job.spec.container.as_ref().map_or(0, |c| c.bytes());
+    let text = job.spec.environment.0.len() + job.script.0.len() + words + container;
     let queued = tasks.min(limits::QUEUED_TASKS.into()) * limits::QUEUED_TASK_BYTES;
     tasks
         .saturating_mul(limits::TASK_BYTES)
@@ -218,7 +222,7 @@ const fn mib(bytes: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::{ArraySpec, JobSpec, MiB, OsText};
+    use cosy_model::{ArraySpec, MiB, OsText};
 
     fn somebody(own_jobs: u64) -> Requester {
         Requester {

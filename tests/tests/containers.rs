@@ -55,8 +55,14 @@ fn tools_or_skip() -> bool {
     let missing = missing.iter().find(|path| !Path::new(path).exists());
     if let Some(path) = missing {
         system::not_installed(&format!("{path} is not installed"));
+        return false;
     }
-    missing.is_none()
+    // Nothing else is in the image, so no libraries.
+    let libraries = run::run(Command::new("ldd").arg("/bin/busybox"));
+    if libraries.code == 0 {
+        system::not_installed("busybox-static is not installed");
+    }
+    libraries.code != 0
 }
 
 impl Containers {

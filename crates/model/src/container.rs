@@ -135,6 +135,13 @@ impl Container {
         }
     }
 
+    /// About how much memory it takes, in bytes.
+    pub fn bytes(&self) -> usize {
+        let texts: usize = self.variables().iter().map(|(_, value)| value.len()).sum();
+        let mounts = self.mounts.len() * 2 * size_of::<ContainerMount>();
+        size_of::<Self>() + texts + mounts + self.env.len() * size_of::<String>()
+    }
+
     /// What only an image has.
     fn check_bundle(&self) -> Result<(), String> {
         let given = [

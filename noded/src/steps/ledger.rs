@@ -46,14 +46,15 @@ pub struct Ledger<W> {
     next: u64,
 }
 
-/// Bytes of what a step is to start: its arguments and its environment.
+/// Bytes of what a step is to start: its arguments, its environment and its container.
 pub fn bytes_of(spec: &StepSpec) -> usize {
     let of_program = |program: &StepProgram| match &program.command {
         StepCommand::Run { argv, .. } => argv.iter().map(|word| word.0.len() + WORD).sum(),
         StepCommand::Receive { path, .. } => path.0.len(),
     };
     let programs: usize = spec.programs.iter().map(of_program).sum();
-    spec.environment.0.len() + programs + SPEC
+    let container = spec.container.as_ref().map_or(0, |c| c.bytes());
+    spec.environment.0.len() + programs + container + SPEC
 }
 
 impl<W: AsRef<StepSpec>> Ledger<W> {

@@ -24,7 +24,7 @@ pub struct BundlePaths {
     pub from: Option<PathBuf>,
 }
 
-/// Writes it.
+/// Writes the configuration.
 ///
 /// # Errors
 /// In one line, what cannot be read or written, or what is no configuration.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// What an image says of its programs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Image {
-    /// Variables of its process, `NAME=value`.
+    /// Variables, `NAME=value`.
     pub environment: Vec<String>,
     /// Words before the program's.
     pub entrypoint: Vec<String>,

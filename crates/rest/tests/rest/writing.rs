@@ -3,7 +3,7 @@
 use crate::answers::{answer, client};
 use cosy_model::api::{JobChange, Reply, Request, Submission};
 use cosy_model::job::MemoryRequest;
-use cosy_model::{About, JobId, MiB, Program, Refusal, RefusalCode, Span};
+use cosy_model::{About, ContainerSource, JobId, MiB, Program, Refusal, RefusalCode, Span};
 use cosy_rest::call::Call;
 use cosy_rest::version::ApiVersion;
 use cosy_rest::write::{Person, Submitter, Writing};
@@ -192,6 +192,8 @@ fn other_spellings() {
         "two GPUs on each node"
     );
     assert_eq!(with(json!({"partition": "main,main"})).queues.len(), 2);
+    let container = with(json!({"container": "/bundle"})).container.unwrap();
+    assert_eq!(container.source, ContainerSource::Bundle("/bundle".into()));
 }
 
 #[test]
@@ -207,7 +209,7 @@ fn what_is_refused_says_what() {
     check(json!({"nodes": "0"}), 2006, "Node count");
     check(json!({"array": "x"}), 2081, "array");
     check(json!({"dependency": "afterok"}), 2038, "dependency");
-    check(json!({"container": "/c"}), 9001, "container");
+    check(json!({"container": "-c"}), 9001, "--container");
     check(json!({"x11": ["BATCH_NODE"]}), 2036, "x11");
     check(json!({"crontab": {"minute": "5"}}), 2036, "crontab");
     check(json!({"user_id": "0"}), 2002, "user_id");
