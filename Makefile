@@ -257,6 +257,7 @@ bench: build
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-large -- --nodes 10000 --jobs 60000
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-million
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-steps
+	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-node
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-slurm
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-adversary
 	cargo run --release $(CARGO_FLAGS) -p cosy-tests --bin cosy-bench-adversary -- --memory 512

@@ -5,8 +5,8 @@
 
 use crate::native::entry::Entry;
 use crate::native::{
-    admin, alloc, cancel, cast, change, container, dev, each, flow, follow, generate, history, job,
-    mpi, resv, run, stat, submit, table, top, wait, web,
+    admin, alloc, cancel, cast, change, container, dev, each, efficiency, flow, follow, generate,
+    history, job, mpi, resv, run, stat, submit, table, top, wait, web,
 };
 use crate::{Context, slurm};
 use clap::{ArgMatches, Command};
@@ -27,7 +27,7 @@ const fn entry(
 }
 
 /// All commands of Cosy's own.
-pub static ALL: [Entry; 28] = [
+pub static ALL: [Entry; 29] = [
     entry("submit", Some("csub"), submit::options::command, submit::run),
     entry("run", None, run::options::command, run::run),
     entry("each", None, each::command, each::run),
@@ -37,6 +37,7 @@ pub static ALL: [Entry; 28] = [
     entry("top", Some("ctop"), top::command, top::run),
     entry("cancel", Some("ccancel"), cancel::command, cancel::run),
     entry("hist", Some("chist"), history::command, history::run),
+    entry("efficiency", None, efficiency::command, efficiency::run),
     entry("tail", None, follow::tail_command, follow::tail),
     entry("cat", None, follow::cat_command, follow::cat),
     entry("resv", Some("cresv"), resv::command, resv::run),

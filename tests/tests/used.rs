@@ -104,3 +104,27 @@ fn many_tasks_that_run_share_a_line() {
     let elsewhere = c.run(&["cstat"]).expect(0).out;
     assert_eq!(elsewhere.matches("  running  ").count(), 8, "{elsewhere}");
 }
+
+#[test]
+fn efficiency_of_jobs_and_of_users() {
+    let c = train();
+    let said = c.run(&["cosy", "efficiency"]).expect(0).out;
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(lines[0].starts_with("NAME") && lines[0].ends_with("CORES%  MEM%  TIME%"), "{said}");
+    assert!(lines[1].starts_with("train     1              0"), "{said}");
+    let said = c
+        .run(&["cosy", "efficiency", "-A", "--by", "month", "--json"])
+        .expect(0)
+        .out;
+    let told: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((&told["by"], &told["lines"][0]["jobs"]), (&"month".into(), &1.into()), "{said}");
+    let said = c.run(&["cosy", "efficiency", "1"]).expect(0).out;
+    assert!(said.starts_with("job 1 'train' of ") && said.contains(": completed\n"), "{said}");
+    // An hour was asked for, and less than a second used.
+    assert!(said.contains("  would do  csub ") && said.contains("-t 00:01:00"), "{said}");
+    let said = c.run(&["cosy", "efficiency", "99"]).expect(1);
+    assert!(said.err.contains("none of these has run and ended"), "{said:?}");
+    c.run(&["cosy", "efficiency", "--by", "moon"]).expect(2);
+    c.run(&["cosy", "efficiency", "--since", "moon"]).expect(2);
+}

@@ -16,6 +16,7 @@ pub mod container;
 pub mod cost;
 pub mod dev;
 pub mod each;
+pub mod efficiency;
 pub mod entry;
 pub mod flow;
 pub mod follow;

@@ -16,6 +16,7 @@ use crate::output;
 use crate::units::brief;
 use anyhow::{Context as _, bail};
 use cosy_model::Span;
+use cosy_view::phrase::count;
 use nix::libc;
 use std::collections::HashMap;
 use std::io::Write;
@@ -327,7 +328,8 @@ impl<F: FnMut() -> anyhow::Result<Supply>> Driver<F> {
         };
         let node = post.worker.node.name.clone();
         let left = self.posts.iter().flatten().count();
-        self.complain(&format!("node {node}: {why}; {left} other nodes go on"));
+        let others = count(left as u64, "other node goes on", "other nodes go on");
+        self.complain(&format!("node {node}: {why}; {others}"));
         let mut tasks: Vec<Task> = post.tasks.into_values().collect();
         tasks.sort_unstable_by_key(|task| std::cmp::Reverse(task.number));
         post.worker.dismiss();
@@ -346,8 +348,9 @@ impl<F: FnMut() -> anyhow::Result<Supply>> Driver<F> {
         self.queue.stop();
         let running = self.queue.counts().running;
         self.complain(&format!(
-            "{}: {running} tasks are ended, no more are begun",
-            cosy_model::signal::name(signal.into())
+            "{}: {}, no more are begun",
+            cosy_model::signal::name(signal.into()),
+            count(running, "task is ended", "tasks are ended"),
         ));
         let sent = if again { libc::SIGKILL } else { libc::SIGTERM };
         for post in self.posts.iter_mut().flatten() {
@@ -402,7 +405,7 @@ fn failure(task: &Task, outcome: &Outcome, node: &str) -> String {
 /// The last line of a run.
 pub fn summary(counts: Counts, elapsed: Duration) -> String {
     let tasks = counts.done + counts.failed;
-    let mut text = format!("{} tasks done", counts.done);
+    let mut text = count(counts.done, "task done", "tasks done");
     if counts.failed > 0 {
         text.push_str(&format!(", {} failed", counts.failed));
     }

@@ -120,10 +120,11 @@ pub fn count(origin: &Origin, separator: u8) -> Option<u64> {
 }
 
 fn count_in(path: &Path, separator: u8) -> io::Result<u64> {
-    let mut file = File::open(path)?;
-    if !file.metadata()?.is_file() {
+    // Of others nothing may be read, and opening one may wait or end who writes.
+    if !std::fs::metadata(path)?.is_file() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
+    let mut file = File::open(path)?;
     let mut buffer = vec![0; 256 << 10];
     let (mut count, mut last) = (0, separator);
     loop {
