@@ -14,7 +14,7 @@ use cosy_model::step::{
 };
 use cosy_model::workflow::{FlowEdge, FlowFilter, FlowSpec, FlowTask};
 use cosy_model::{
-    Amounts, ArraySpec, Attempt, Dependency, End, EndCause, FlowId, Gid, JobId, JobSpec, MiB,
+    Amounts, ArraySpec, Attempt, Container, ContainerOptions, Dependency, End, EndCause, FlowId, Gid, JobId, JobSpec, MiB,
     OsText, Program, QueueSpec, QueueState, Refusal, ReservationId, Span, StepId, Su, Time,
     TriggerEvent, TriggerId, TriggerSpec, Uid, TriggerTarget,
 };
@@ -450,6 +450,15 @@ fn at(node: &str) -> Peer {
     }
 }
 
+fn container() -> Option<Container> {
+    let mut options = ContainerOptions::default();
+    let said = [("container-image", "a#b:1"), ("container-mounts", "/a:/b:ro,/c")];
+    for (option, value) in said {
+        options.apply(option, value).ok()?;
+    }
+    options.container().ok()?
+}
+
 fn peer() -> Vec<Vec<u8>> {
     let step = StepKey {
         attempt: key(),
@@ -514,6 +523,7 @@ fn peer() -> Vec<Vec<u8>> {
         warn: None,
         grace: Span(100),
         dialect: Default::default(),
+        container: container().map(Box::new),
     };
     let passage = AllocationRoute {
         key: key(),
