@@ -254,7 +254,7 @@ impl Background {
                 };
                 self.hub.answer(client, reply);
             }
-            Effect::Mail { to, subject } => self.mail(to, subject),
+            Effect::Mail { to, subject, body } => self.mail(to, subject, body),
             _ => {}
         }
     }
@@ -275,13 +275,13 @@ impl Background {
         Ok((config.cluster, self.daemon.changed(&config.daemon)))
     }
 
-    /// No shell, no user text but as arguments of its own.
-    fn mail(&self, to: String, subject: String) {
+    /// No shell, no user text but as arguments of its own and on standard input.
+    fn mail(&self, to: String, subject: String, body: String) {
         let Some(command) = self.daemon.mail_command.clone() else {
             return;
         };
         let address = to.clone();
-        let work = move |(): &mut ()| match send_mail(&command, &to, &subject, MAIL_TIME) {
+        let work = move |(): &mut ()| match send_mail(&command, (&to, &subject, &body), MAIL_TIME) {
             Ok(()) => {}
             Err(why) => tracing::warn!("mail to {to}: {why}"),
         };
@@ -304,15 +304,32 @@ fn ordinary(uid: Uid) -> Requester {
     }
 }
 
-/// Runs the mail command; one that does not end is ended.
-fn send_mail(command: &[String], to: &str, subject: &str, time: Duration) -> Result<(), String> {
+/// A pipe in which all of the text is. More than it takes is cut: nobody waits for who does not read.
+fn text_of(body: &str) -> std::io::Result<Stdio> {
+    use std::io::Write;
+    /// A pipe takes that much at once (pipe(7)).
+    const BYTES: usize = 4096;
+    let (reader, mut writer) = std::io::pipe()?;
+    let cut = (0..=body.len().min(BYTES)).rev();
+    let end = cut.into_iter().find(|at| body.is_char_boundary(*at));
+    let text = end.and_then(|end| body.get(..end)).unwrap_or_default();
+    writer.write_all(text.as_bytes())?;
+    Ok(reader.into())
+}
+
+/// Runs the mail command, with the text on its standard input; one that does not end is ended.
+fn send_mail(
+    command: &[String],
+    (to, subject, body): (&str, &str, &str),
+    time: Duration,
+) -> Result<(), String> {
     let Some((program, args)) = command.split_first() else {
         return Ok(());
     };
     let mut child = Command::new(program)
         .args(args)
         .args([to, subject])
-        .stdin(Stdio::null())
+        .stdin(text_of(body).map_err(|e| format!("cannot hand the text on: {e}"))?)
         .stdout(Stdio::null())
         .process_group(0)
         .spawn()
@@ -445,11 +462,16 @@ mod tests {
         let sleep: Vec<String> = ["/bin/sh", "-c", "sleep 1000 & wait"]
             .map(str::to_owned)
             .into();
-        let why = send_mail(&sleep, "ann", "x", Duration::from_millis(10)).unwrap_err();
+        let why = send_mail(&sleep, ("ann", "x", ""), Duration::from_millis(10)).unwrap_err();
         assert!(why.contains("was ended"), "{why}");
-        let fine = ["/bin/sh", "-c", "test $0-$1 = ann-x"].map(str::to_owned);
-        assert_eq!(send_mail(&fine, "ann", "x", Duration::from_secs(60)), Ok(()));
-        assert!(send_mail(&fine, "bob", "x", Duration::from_secs(60)).is_err());
+        let long = Duration::from_secs(60);
+        let fine = ["/bin/sh", "-c", "test $0-$1-`cat` = ann-x-y"].map(str::to_owned);
+        assert_eq!(send_mail(&fine, ("ann", "x", "y\n"), long), Ok(()));
+        assert!(send_mail(&fine, ("bob", "x", "y\n"), long).is_err());
+        assert!(send_mail(&fine, ("ann", "x", ""), long).is_err());
+        // One that reads nothing, and a text that no pipe takes.
+        let blind = ["/bin/true".to_owned()];
+        assert_eq!(send_mail(&blind, ("ann", "x", &"ä".repeat(1 << 20)), long), Ok(()));
     }
 
     #[test]

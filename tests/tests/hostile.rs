@@ -395,6 +395,9 @@ fn nonsense_in_every_option() {
         "--reason",
         "--user",
         "--chdir",
+        // Names of files.
+        "--container",
+        "--container-save",
     ];
     let nonsense = [
         "",

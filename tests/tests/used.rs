@@ -128,3 +128,50 @@ fn efficiency_of_jobs_and_of_users() {
     c.run(&["cosy", "efficiency", "--by", "moon"]).expect(2);
     c.run(&["cosy", "efficiency", "--since", "moon"]).expect(2);
 }
+
+/// What is mailed goes to the site's program: subject as its argument, the rest on standard input.
+#[test]
+fn mail_tells_what_was_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let mailed = folder.path().join("mail");
+    let program = format!("{{ echo \"$2\"; cat; }} > {0}.new; mv {0}.new {0}", mailed.display());
+    let options = Options::default();
+    let policy =
+        format!("{}mail_command = [\"/bin/sh\", \"-c\", '{program}', \"mail\"]\n", options.policy);
+    let c = Cluster::start(1, Options { policy, ..options });
+    let told = || cosy_tests::wait::until("a mail comes", || std::fs::read_to_string(&mailed).ok());
+    let words = [
+        "csub",
+        "--mail-type",
+        "END",
+        "-J",
+        "train",
+        "-t",
+        "60",
+        "--mem",
+        "1G",
+        "--",
+    ];
+    c.run(&[&words[..], &["sleep", "1"]].concat()).expect(0);
+    let text = told();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].contains("job 1 (train) ended: completed, exit code 0"), "{text}");
+    assert!(
+        lines[1].starts_with("It ran 00:00:0") && lines[1].ends_with(" of 01:00:00."),
+        "{text}"
+    );
+    assert!(lines[2].starts_with("Cores: 0.") && lines[2].contains(" of 1 were busy ("), "{text}");
+    assert!(lines[3].starts_with("Memory: ") && lines[3].contains(" of 1G on the node"), "{text}");
+    assert!(lines[4].starts_with("That is less than a 5th of what it asked for"), "{text}");
+    std::fs::remove_file(&mailed).unwrap();
+    c.run(&[&words[..], &["sleep", "600"]].concat()).expect(0);
+    c.until_state(JobId(2), JobState::Running);
+    c.run(&["ccancel", "2"]).expect(0);
+    let text = told();
+    assert!(
+        text.lines()
+            .nth(2)
+            .is_some_and(|line| line.starts_with("cancelled by ")),
+        "{text}"
+    );
+}

@@ -504,6 +504,8 @@ pub enum Effect {
         to: String,
         /// One line, without control characters.
         subject: String,
+        /// What else is to be said, in lines; may be empty.
+        body: String,
     },
 }
 

@@ -245,8 +245,13 @@ fn shown(text: &str) -> String {
 }
 
 fn check_image(image: &str) -> Result<(), String> {
-    let begins = image.starts_with(|c: char| c.is_alphanumeric() || "/._".contains(c));
-    let plain = |c: char| !c.is_whitespace() && !c.is_control() && !"'\"\\`$".contains(c);
+    let file = ["/", "./", "../"].iter().any(|start| image.starts_with(start));
+    let begins = file || image.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    // Registries have no others in the names of images.
+    let plain = |c: char| match file {
+        true => !c.is_whitespace() && !c.is_control() && !"'\"\\`$".contains(c),
+        false => c.is_ascii_alphanumeric() || "._-/:@#+".contains(c),
+    };
     if image.len() > CONTAINER_IMAGE_BYTES {
         return Err(format!(
             "--container-image: {} bytes are more than {CONTAINER_IMAGE_BYTES}",
@@ -256,7 +261,7 @@ fn check_image(image: &str) -> Result<(), String> {
     match begins && image.chars().all(plain) {
         true => Ok(()),
         false => Err(format!(
-            "--container-image: '{}' is no image: it begins with a letter, digit, '/', '.' or '_' and has no blanks or quotes",
+            "--container-image: '{}' is no image: [REGISTRY#]NAME[:TAG] of letters, digits and '._-/:@#+', or a file that begins with / or ./, without blanks and quotes",
             shown(image)
         )),
     }

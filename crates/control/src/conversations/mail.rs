@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 /// What a mail is about.
 pub(crate) enum News<'a> {
     Began,
-    Ended(&'a End),
+    /// How, and what is noted of it.
+    Ended(&'a End, &'a str),
     Requeued,
     /// Its guaranteed start is later: others make room for that job.
     StartMoved(JobId),

@@ -57,7 +57,7 @@ pub(crate) fn end_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId, end: &End, 
     let job = &rooms.jobs[&id];
     let row = job.end_row(end, &note, &|n| rooms.machine.name(n).to_owned());
     let share = (end.cause == EndCause::TimeLimit).then_some(News::Share(WHOLE));
-    let news = share.into_iter().chain([News::Ended(end)]);
+    let news = share.into_iter().chain([News::Ended(end, &note)]);
     let mails: Vec<Effect> = news
         .filter_map(|news| mail_of(&rooms.config, job, &news))
         .collect();

@@ -85,7 +85,11 @@ pub(crate) fn report_low_use(
     let admins: Vec<String> = admins.cloned().collect();
     for to in admins {
         let subject = subject.clone();
-        turn.effect(crate::event::Effect::Mail { to, subject });
+        turn.effect(crate::event::Effect::Mail {
+            to,
+            subject,
+            body: String::new(),
+        });
     }
 }
 

@@ -111,7 +111,11 @@ pub(crate) fn tell_holder(
     reservation.row.note = note.to_owned();
     let to = reservation.row.user.clone();
     let subject = format!("{} reservation {id}: {note}", config.name);
-    turn.effect(crate::event::Effect::Mail { to, subject });
+    turn.effect(crate::event::Effect::Mail {
+        to,
+        subject,
+        body: String::new(),
+    });
     turn.happened(now, kind, "controller", EventObject::Reservation(id), note.to_owned());
     touch_reservation(config, reservations, id);
 }

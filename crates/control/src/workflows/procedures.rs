@@ -76,7 +76,11 @@ impl Workflows {
             let to = flow.row.user.clone();
             let name = &flow.spec.name;
             let subject = format!("{} workflow {id} ({name}): {note}", config.name);
-            turn.effect(crate::event::Effect::Mail { to, subject });
+            turn.effect(crate::event::Effect::Mail {
+                to,
+                subject,
+                body: String::new(),
+            });
         }
     }
 }

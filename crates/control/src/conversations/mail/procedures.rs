@@ -7,8 +7,9 @@ use crate::event::Effect;
 use crate::jobs::Jobs;
 use crate::jobs::arrays::procedures::ref_of;
 use crate::jobs::job::Job;
+use crate::jobs::run::Run;
 use crate::turn::Turn;
-use cosy_model::{JobId, Time};
+use cosy_model::{End, JobId, MiB, Time};
 
 pub(crate) fn mail_of(config: &ClusterConfig, job: &Job, news: &News<'_>) -> Option<Effect> {
     let mail = &job.spec().mail;
@@ -25,7 +26,7 @@ pub(crate) fn mail_of(config: &ClusterConfig, job: &Job, news: &News<'_>) -> Opt
             };
             (mail.limit_shares.contains(share), what)
         }
-        News::Ended(end) => {
+        News::Ended(end, _) => {
             let state = end.state();
             let failed = state != cosy_model::JobState::Completed;
             let text = format!("ended: {state}, exit code {}", end.exit_code);
@@ -40,7 +41,55 @@ pub(crate) fn mail_of(config: &ClusterConfig, job: &Job, news: &News<'_>) -> Opt
     wanted.then(|| Effect::Mail {
         to: to.clone(),
         subject: format!("{} job {} ({}) {what}", config.name, ref_of(job), job.spec().name),
+        body: body(job, news),
     })
+}
+
+/// Of a job that has ended why, and what it used of what it had.
+fn body(job: &Job, news: &News<'_>) -> String {
+    let News::Ended(end, note) = news else {
+        return String::new();
+    };
+    let note = (!note.is_empty()).then(|| (*note).to_owned());
+    let used = job.run().and_then(|run| used(run, end));
+    let lines = note.into_iter().chain(used.into_iter().flatten());
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// Memory that was asked for counts as far too much beyond so many times what was used.
+const FAR_TOO_MUCH: u64 = 5;
+
+/// Time, cores and memory of what it had of each; `None` where its program never began.
+fn used(run: &Run, end: &End) -> Option<Vec<String>> {
+    let ran = end.end.since(end.start?);
+    let ran_ms = u64::try_from(ran.ms()).ok().filter(|ms| *ms > 0)?;
+    let mut lines = vec![match run.limit() {
+        limit if limit.is_unlimited() => format!("It ran {ran}."),
+        limit => format!("It ran {ran} of {limit}."),
+    }];
+    let cores = run.all_parts().map(|part| u64::from(part.amounts().cores));
+    let cores: u64 = cores.sum();
+    let cpu_ms = end.user_cpu_us.saturating_add(end.system_cpu_us) / 1000;
+    let tenths = cpu_ms.saturating_mul(10) / ran_ms;
+    if let Some(percent) = tenths.saturating_mul(10).checked_div(cores) {
+        let (whole, tenth) = (tenths / 10, tenths % 10);
+        lines.push(format!("Cores: {whole}.{tenth} of {cores} were busy ({percent} %)."));
+    }
+    let peak = end.peak_memory_bytes;
+    let given = run.all_parts().filter_map(|part| part.memory()).max();
+    if let Some(given) = given.filter(|_| peak > 0) {
+        let percent = peak.saturating_mul(100) / given.bytes().max(1);
+        let used = MiB(peak >> 20);
+        lines.push(format!(
+            "Memory: {used} of {given} on the node where it used most ({percent} %)."
+        ));
+        if peak.saturating_mul(FAR_TOO_MUCH) < given.bytes() {
+            lines.push(format!(
+                "That is less than a {FAR_TOO_MUCH}th of what it asked for: with less it may start earlier."
+            ));
+        }
+    }
+    Some(lines)
 }
 
 /// Sends what is due between two moments of jobs that want mail before their limits.
