@@ -245,7 +245,9 @@ fn shown(text: &str) -> String {
 }
 
 fn check_image(image: &str) -> Result<(), String> {
-    let file = ["/", "./", "../"].iter().any(|start| image.starts_with(start));
+    let file = ["/", "./", "../"]
+        .iter()
+        .any(|start| image.starts_with(start));
     let begins = file || image.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
     // Registries have no others in the names of images.
     let plain = |c: char| match file {
