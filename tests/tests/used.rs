@@ -170,7 +170,7 @@ fn mail_tells_what_was_used() {
     let text = told();
     assert!(
         text.lines()
-            .nth(2)
+            .nth(1)
             .is_some_and(|line| line.starts_with("cancelled by ")),
         "{text}"
     );
