@@ -5,11 +5,9 @@
 //! need not wait for the next one.
 
 use super::crew::{Event, Worker};
-use super::options::EachOptions;
 use super::progress::Progress;
 use super::queue::{Counts, Queue, Supply, Verdict};
 use super::results::{Results, escape};
-use super::source::Source;
 use super::task::{Ended, Outcome, Task};
 use super::words::{FromWorker, ToWorker};
 use crate::output;
@@ -89,20 +87,6 @@ pub struct Driver<F> {
     signal: Option<i32>,
 }
 
-/// The queue of tasks that a [`Source`] reads.
-pub fn queue(
-    mut source: Source,
-    options: &EachOptions,
-    before: std::rc::Rc<std::cell::Cell<u64>>,
-) -> Queue<impl FnMut() -> anyhow::Result<Supply>> {
-    let next = move || {
-        let supply = source.supply();
-        before.set(before.get() + source.take_before());
-        supply
-    };
-    Queue::new(next, options.retries, options.max_failures)
-}
-
 impl<F: FnMut() -> anyhow::Result<Supply>> Driver<F> {
     /// A run with these workers.
     pub fn new(
@@ -136,12 +120,12 @@ impl<F: FnMut() -> anyhow::Result<Supply>> Driver<F> {
         }
     }
 
-    /// Runs all tasks. `before` is how many were passed over by now.
+    /// Runs all tasks.
     ///
     /// # Errors
     /// The inputs cannot be read, results cannot be written, or no worker is left.
-    pub fn run(mut self, before: &std::cell::Cell<u64>) -> anyhow::Result<Finished> {
-        let done = self.until_over(before);
+    pub fn run(mut self) -> anyhow::Result<Finished> {
+        let done = self.until_over();
         self.progress.clear();
         let kept = self.show().and_then(|()| self.sync());
         let finished = Finished {
@@ -155,10 +139,9 @@ impl<F: FnMut() -> anyhow::Result<Supply>> Driver<F> {
         Ok(finished)
     }
 
-    fn until_over(&mut self, before: &std::cell::Cell<u64>) -> anyhow::Result<()> {
+    fn until_over(&mut self) -> anyhow::Result<()> {
         loop {
             self.hand_out()?;
-            self.queue.were_done_before(before.take());
             if self.queue.is_over() {
                 return Ok(());
             }
@@ -334,7 +317,7 @@ impl<F: FnMut() -> anyhow::Result<Supply>> Driver<F> {
         tasks.sort_unstable_by_key(|task| std::cmp::Reverse(task.number));
         post.worker.dismiss();
         for task in tasks {
-            let ended = lost(&task);
+            let ended = Ended::without_figures(task.number, Outcome::Lost);
             self.over(task, &ended, &node)?;
         }
         if left == 0 && !self.queue.is_over() {
@@ -358,20 +341,6 @@ impl<F: FnMut() -> anyhow::Result<Supply>> Driver<F> {
         }
         self.flush();
         Ok(())
-    }
-}
-
-fn lost(task: &Task) -> Ended {
-    Ended {
-        number: task.number,
-        outcome: Outcome::Lost,
-        start_us: jiff::Timestamp::now().as_microsecond(),
-        elapsed_us: 0,
-        cpu_us: 0,
-        memory_kib: 0,
-        output: Default::default(),
-        errors: Default::default(),
-        left_out: 0,
     }
 }
 

@@ -29,13 +29,13 @@ use driver::{Driver, Finished};
 use options::{EachOptions, ResultsFile};
 use places::{Node, Surroundings};
 use progress::Progress;
+use queue::Queue;
 use results::{Earlier, Existing, Results};
 use rustix::event::{PollFd, PollFlags, poll};
 use source::Source;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 use words::Plan;
@@ -72,14 +72,13 @@ pub fn run(_: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         }
     };
     let total = options.total();
-    let source = Source::open(options.origin.clone(), options.separator, earlier, wake)?;
-    let before = Rc::default();
-    let queue = driver::queue(source, &options, Rc::clone(&before));
+    let mut source = Source::open(options.origin.clone(), options.separator, earlier, wake)?;
+    let queue = Queue::new(move || source.supply(), options.retries, options.max_failures);
     let workers = start(nodes, &options, &sender)?;
     let progress = Progress::new(options.quiet, total);
     let driver = Driver::new(queue, workers, events, results, progress);
     let begun = std::time::Instant::now();
-    let finished = driver.run(&before)?;
+    let finished = driver.run()?;
     if !options.quiet {
         let mut text = driver::summary(finished.counts, begun.elapsed());
         if let Some(path) = path {

@@ -6,6 +6,7 @@ use super::template::{Template, Word};
 use super::words::OUTPUT_BYTES;
 use crate::exit;
 use crate::native::arg::{command as base, flag, list, number, parse_limit, value};
+use crate::native::submit::options::array;
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::job::ArraySpec;
 use cosy_model::limits::NODE_CORES;
@@ -118,9 +119,7 @@ fn result_args() -> [Arg; 6] {
 }
 
 fn numbers(text: &str) -> Result<ArraySpec, String> {
-    let spec: ArraySpec = text
-        .parse()
-        .map_err(|e: cosy_model::job::ArrayError| e.to_string())?;
+    let spec = array(text)?;
     match spec.at_once {
         None => Ok(spec),
         Some(_) => Err("how many run at once is said by --jobs".to_owned()),

@@ -88,11 +88,6 @@ impl Progress {
         let _ = err.write_all(text.as_bytes());
         let _ = err.flush();
     }
-
-    /// How long it took by now.
-    pub fn elapsed(&self) -> Duration {
-        self.begun.elapsed()
-    }
 }
 
 /// The line: how many of how many, how many a second, how long it may still take.

@@ -40,6 +40,8 @@ pub enum Verdict {
 pub enum Supply {
     /// A task that was never begun.
     Task(Task),
+    /// So many that an earlier run has done.
+    DoneBefore(u64),
     /// One may come.
     NotYet,
     /// No more come.
@@ -88,11 +90,6 @@ impl<E, F: FnMut() -> Result<Supply, E>> Queue<F> {
         self.counts
     }
 
-    /// Tasks that were done in an earlier run.
-    pub const fn were_done_before(&mut self, tasks: u64) {
-        self.counts.before += tasks;
-    }
-
     /// Begins no more tasks.
     pub const fn stop(&mut self) {
         self.stopped = true;
@@ -118,10 +115,11 @@ impl<E, F: FnMut() -> Result<Supply, E>> Queue<F> {
             return Ok(None);
         }
         let mut next = self.lost.pop();
-        if next.is_none() && !self.exhausted {
+        while next.is_none() && !self.exhausted {
             match (self.inputs)()? {
                 Supply::Task(task) => next = Some(task),
-                Supply::NotYet => {}
+                Supply::DoneBefore(tasks) => self.counts.before += tasks,
+                Supply::NotYet => break,
                 Supply::End => self.exhausted = true,
             }
         }
@@ -198,13 +196,19 @@ mod tests {
 
     #[test]
     fn it_is_not_over_while_inputs_may_come() {
-        let mut supplies = vec![Supply::End, Supply::Task(task(1)), Supply::NotYet];
+        let mut supplies = vec![
+            Supply::End,
+            Supply::Task(task(1)),
+            Supply::DoneBefore(3),
+            Supply::NotYet,
+        ];
         let mut q = Queue::new(|| Ok::<_, Infallible>(supplies.pop().unwrap()), 0, None);
         assert!(q.next_task().unwrap().is_none() && !q.is_over());
         assert!(q.next_task().unwrap().is_some());
         assert!(q.next_task().unwrap().is_none() && !q.is_over());
         q.ended(task(1), &Outcome::Exited(0));
         assert!(q.is_over());
+        assert_eq!((q.counts().done, q.counts().before), (1, 3));
     }
 
     #[test]

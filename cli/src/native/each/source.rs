@@ -45,7 +45,6 @@ type Piece = anyhow::Result<(Vec<Task>, u64)>;
 pub struct Source {
     pieces: Receiver<Piece>,
     ready: VecDeque<Task>,
-    before: u64,
     ended: bool,
 }
 
@@ -73,7 +72,6 @@ impl Source {
         Ok(Self {
             pieces,
             ready: VecDeque::new(),
-            before: 0,
             ended: false,
         })
     }
@@ -94,17 +92,14 @@ impl Source {
                 Ok(piece) => {
                     let (tasks, before) = piece.inspect_err(|_| self.ended = true)?;
                     self.ready.extend(tasks);
-                    self.before += before;
+                    if before > 0 {
+                        return Ok(Supply::DoneBefore(before));
+                    }
                 }
                 Err(TryRecvError::Empty) => return Ok(Supply::NotYet),
                 Err(TryRecvError::Disconnected) => self.ended = true,
             }
         }
-    }
-
-    /// How many tasks that are done were passed over since the last call.
-    pub const fn take_before(&mut self) -> u64 {
-        std::mem::replace(&mut self.before, 0)
     }
 }
 
@@ -297,6 +292,7 @@ mod tests {
         loop {
             match source.supply()? {
                 Supply::Task(task) => got.push((task.number, task.input.lossy())),
+                Supply::DoneBefore(tasks) => panic!("{tasks} were done before"),
                 Supply::NotYet => woken.recv()?,
                 Supply::End => return Ok(got),
             }

@@ -110,6 +110,28 @@ pub struct Ended {
     pub left_out: u64,
 }
 
+impl Ended {
+    /// An attempt of which nothing ran, or nothing is known.
+    pub fn without_figures(number: u64, outcome: Outcome) -> Self {
+        Self {
+            number,
+            outcome,
+            start_us: now_us(),
+            elapsed_us: 0,
+            cpu_us: 0,
+            memory_kib: 0,
+            output: OsText::default(),
+            errors: OsText::default(),
+            left_out: 0,
+        }
+    }
+}
+
+/// The time of day in microseconds since 1970.
+pub fn now_us() -> i64 {
+    jiff::Timestamp::now().as_microsecond()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

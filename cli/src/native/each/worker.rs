@@ -2,7 +2,7 @@
 //! ended. It ends with the command that started it, and its tasks with it.
 
 use super::process::{Process, Recipe};
-use super::task::{Ended, Input, Outcome, Task};
+use super::task::{Ended, Input, Outcome, Task, now_us};
 use super::template::{Template, Word};
 use super::words::{FRAME_BYTES, FromWorker, Plan, ToWorker};
 use anyhow::{Context as _, bail};
@@ -19,7 +19,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// From the signal that asks a task to end to the one that ends it.
 const GRACE: Duration = Duration::from_secs(10);
@@ -367,24 +367,7 @@ fn is_temporary(e: &io::Error) -> bool {
 }
 
 fn not_begun(task: &Task, outcome: Outcome) -> FromWorker {
-    FromWorker::Ended(Ended {
-        number: task.number,
-        outcome,
-        start_us: now_us(),
-        elapsed_us: 0,
-        cpu_us: 0,
-        memory_kib: 0,
-        output: OsText::default(),
-        errors: OsText::default(),
-        left_out: 0,
-    })
-}
-
-fn now_us() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+    FromWorker::Ended(Ended::without_figures(task.number, outcome))
 }
 
 /// Deals out the devices of the node, so many for each slot.

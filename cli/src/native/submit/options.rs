@@ -406,7 +406,11 @@ pub fn nice(text: &str) -> Result<i64, String> {
         .ok_or_else(|| format!("a whole number from -{NICE} to {NICE} is needed"))
 }
 
-fn array(text: &str) -> Result<ArraySpec, String> {
+/// Indices of an array; for `csub` and `cosy each`.
+///
+/// # Errors
+/// In one line, what they are not.
+pub fn array(text: &str) -> Result<ArraySpec, String> {
     text.parse()
         .map_err(|e: cosy_model::job::ArrayError| e.to_string())
 }
