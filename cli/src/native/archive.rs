@@ -1,6 +1,6 @@
 //! `cadm archive`: jobs that ended long ago go into archives.
 
-use crate::native::arg::{flag, json, value};
+use crate::native::arg::{flag, json, past, value};
 use crate::native::{job_table, stat};
 use crate::{Context, exit, output, times};
 use clap::{ArgMatches, Command};
@@ -30,13 +30,7 @@ pub fn command() -> Command {
 /// A refusal, or no controller.
 pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     let now = times::now();
-    let given = matches.get_one::<String>("before");
-    let mut before = given
-        .map(|text| {
-            times::parse(text, &now, times::Direction::Past)
-                .map_err(|e| exit::usage(format!("--before: '{text}' is {e}")))
-        })
-        .transpose()?;
+    let mut before = past(matches, "before", &now)?;
     let dry_run = matches.get_flag("dry-run");
     let mut jobs = 0;
     let all = loop {

@@ -4,6 +4,7 @@
 //! not lay a command line over `#COSY` lines or lend `cresv` the options of `csub`. A test of
 //! `crate::commands` compares all keys with the options that there are.
 
+use crate::{exit, times};
 use clap::error::ErrorKind;
 use clap::parser::MatchesError;
 use clap::{Arg, ArgAction, Command};
@@ -148,6 +149,23 @@ pub fn list<T: Clone + Send + Sync + 'static>(matches: &clap::ArgMatches, name: 
         .flatten()
         .cloned()
         .collect()
+}
+
+/// A point in time that an option looks back from.
+///
+/// # Errors
+/// It is none: a usage error that names the option.
+pub fn past(
+    matches: &clap::ArgMatches,
+    name: &str,
+    now: &jiff::Zoned,
+) -> anyhow::Result<Option<cosy_model::Time>> {
+    let text = matches.get_one::<String>(name);
+    text.map(|text| {
+        times::parse(text, now, times::Direction::Past)
+            .map_err(|e| exit::usage(format!("--{name}: '{text}' is {e}")))
+    })
+    .transpose()
 }
 
 /// The value of an option that the command may not have.

@@ -154,14 +154,6 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 fn filter(matches: &ArgMatches, now: &Zoned) -> anyhow::Result<JobFilter> {
-    let time = |name: &str| -> anyhow::Result<Option<Time>> {
-        let text = matches.get_one::<String>(name);
-        text.map(|text| {
-            times::parse(text, now, times::Direction::Past)
-                .map_err(|e| exit::usage(format!("--{name}: '{text}' is {e}")))
-        })
-        .transpose()
-    };
     let mut filter = JobFilter {
         ids: arg::ids_of(matches),
         users: arg::list(matches, "user"),
@@ -169,8 +161,8 @@ fn filter(matches: &ArgMatches, now: &Zoned) -> anyhow::Result<JobFilter> {
         queues: arg::list(matches, "queue"),
         names: arg::list(matches, "name"),
         states: JobState::ALL.into_iter().filter(|s| s.is_end()).collect(),
-        since: time("since")?,
-        until: time("until")?,
+        since: arg::past(matches, "since", now)?,
+        until: arg::past(matches, "until", now)?,
         ..JobFilter::default()
     };
     if filter.ids.is_empty() {

@@ -11,7 +11,7 @@ use crate::{Context, exit, output, times};
 use clap::{ArgMatches, Command};
 use cosy_model::api::{JobField, JobFilter, Request};
 use cosy_model::reservation::{ReservationFilter, ReservationInfo};
-use cosy_model::{JobState, ReservationId, Span, Time};
+use cosy_model::{JobState, ReservationId, Span};
 use jiff::Zoned;
 use serde_json::json;
 
@@ -171,19 +171,10 @@ fn matches_filter(r: &ReservationInfo, filter: &JobFilter) -> bool {
 }
 
 fn filter(matches: &ArgMatches, now: &Zoned) -> anyhow::Result<JobFilter> {
-    let time = |name: &str| -> anyhow::Result<Option<Time>> {
-        matches
-            .get_one::<String>(name)
-            .map(|text| {
-                times::parse(text, now, times::Direction::Past)
-                    .map_err(|e| exit::usage(format!("--{name}: '{text}' is {e}")))
-            })
-            .transpose()
-    };
     let mut filter = stat::filter(matches);
     filter.ids = arg::ids_of(matches);
-    filter.since = time("since")?;
-    filter.until = time("until")?;
+    filter.since = arg::past(matches, "since", now)?;
+    filter.until = arg::past(matches, "until", now)?;
     filter.most = matches.get_one("most").copied();
     if filter.states.is_empty() {
         filter.states = JobState::ALL.into_iter().filter(|s| s.is_end()).collect();
