@@ -189,14 +189,21 @@ async fn accept<E>(
 ) where
     E: From<RelayEvent> + Send + 'static,
 {
-    loop {
+    let take = |stream| admit(stream, &table, &events, times);
+    accept_each(&listener, || events.is_closed(), take).await;
+}
+
+/// Takes in everybody who connects, until nobody is there any more who would hear of it.
+pub(crate) async fn accept_each(
+    listener: &UnixListener,
+    is_closed: impl Fn() -> bool,
+    take: impl Fn(UnixStream),
+) {
+    while !is_closed() {
         match listener.accept().await {
-            Ok((stream, _)) => admit(stream, &table, &events, times),
+            Ok((stream, _)) => take(stream),
             // No descriptors left: others will close some.
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
-        }
-        if events.is_closed() {
-            return;
         }
     }
 }

@@ -7,6 +7,7 @@
 
 pub mod words;
 
+use crate::relay::accept_each;
 use crate::sys;
 use cosy_model::Uid;
 use nix::unistd::Pid;
@@ -102,17 +103,12 @@ where
     E: From<IncomingLogin> + Send + 'static,
 {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
-    while !events.is_closed() {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
-                    tokio::spawn(take(stream, place, events.clone()));
-                }
-            }
-            // No descriptors left: others will close some.
-            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+    let admit = |stream| {
+        if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
+            tokio::spawn(take(stream, place, events.clone()));
         }
-    }
+    };
+    accept_each(&listener, || events.is_closed(), admit).await;
 }
 
 async fn take<E: From<IncomingLogin>>(

@@ -9,9 +9,7 @@
 use super::login_end::Sessions;
 use super::login_environment;
 use super::login_list::Logins;
-use super::peer_requests::pair;
 use super::ports;
-use super::serve::{Connection, IncomingStep};
 use super::table::{Job, StepEvent, Steps};
 use crate::cgroup::{AttemptLimits, Group};
 use crate::devices::Held;
@@ -136,22 +134,11 @@ impl Steps {
             return Err(format!("job {} is over", key.job));
         };
         let gid = job.allocation.gid;
-        let (stream, other) = pair()?;
-        self.command_requested(IncomingStep {
-            connection: Connection {
-                stream,
-                place: None,
-            },
-            uid,
-            gid,
-            groups: None,
-            ask: StepAsk::Holds {
-                job: key.job,
-                connection,
-            },
-            from_peer: false,
-        });
-        Ok(other)
+        let ask = StepAsk::Holds {
+            job: key.job,
+            connection,
+        };
+        self.request_for((uid, gid), ask, false)
     }
 
     /// It is that job's, or nobody knows whose.
@@ -242,22 +229,18 @@ impl Steps {
 
     /// Begins to end the sessions of an attempt, where there may be some.
     pub(super) fn end_logins(&mut self, attempt: AttemptKey) {
-        let mark = self.mark_of_logins(attempt);
+        let job = self.jobs.get_mut(&attempt);
+        let Some(processes) = job.and_then(|job| job.logins.begin_to_end()) else {
+            return;
+        };
         let Some(job) = self.jobs.get(&attempt) else {
             return;
         };
-        let groups = self.groups_for_logins(attempt, job);
-        let Some(job) = self.jobs.get_mut(&attempt) else {
-            return;
-        };
-        let Some(processes) = job.logins.begin_to_end() else {
-            return;
-        };
         let sessions = Sessions {
-            groups,
+            groups: self.groups_for_logins(attempt, job),
             processes,
             uid: job.allocation.uid,
-            mark,
+            mark: self.mark_of_logins(attempt),
         };
         let events = self.setup.events.clone();
         tokio::spawn(async move {

@@ -121,6 +121,19 @@ impl Steps {
                 ask.job()
             ));
         }
+        self.request_for((uid, gid), ask, true).map(Verdict::Carry)
+    }
+
+    /// Asks as a command of that user would; gives the end of a connection that says the answer.
+    ///
+    /// # Errors
+    /// In one line: there are no descriptors left.
+    pub(super) fn request_for(
+        &mut self,
+        (uid, gid): (Uid, Gid),
+        ask: StepAsk,
+        from_peer: bool,
+    ) -> Result<StdStream, String> {
         let (stream, other) = pair()?;
         self.command_requested(IncomingStep {
             connection: Connection {
@@ -131,9 +144,9 @@ impl Steps {
             gid,
             groups: None,
             ask,
-            from_peer: true,
+            from_peer,
         });
-        Ok(Verdict::Carry(other))
+        Ok(other)
     }
 
     /// Starts this node's part of a step, when the attempt is known here; else it waits

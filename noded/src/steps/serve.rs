@@ -217,13 +217,8 @@ where
     E: From<IncomingStep> + Send + 'static,
 {
     let table = Table::default();
-    while !events.is_closed() {
-        match listener.accept().await {
-            Ok((stream, _)) => admit(stream, &table, &events),
-            // No descriptors left: others will close some.
-            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
-        }
-    }
+    let take = |stream| admit(stream, &table, &events);
+    crate::relay::accept_each(&listener, || events.is_closed(), take).await;
 }
 
 fn admit<E>(stream: UnixStream, table: &Table, events: &mpsc::Sender<E>)
