@@ -436,14 +436,14 @@ impl Spool {
     /// Removes the files of a job's containers, which may be very many: on a thread of their own.
     /// What a daemon that ends leaves of them, the next one removes.
     fn put_away(&mut self, files: &Path) -> io::Result<()> {
-        if !files.is_symlink() && !files.exists() {
+        if files.symlink_metadata().is_err() {
             return Ok(());
         }
         // Those of the daemon before may not be gone yet.
         let away = loop {
             self.spares_made += 1;
             let away = self.directory.join(format!("{AWAY}{}", self.spares_made));
-            if !away.is_symlink() && !away.exists() {
+            if away.symlink_metadata().is_err() {
                 break away;
             }
         };

@@ -232,13 +232,19 @@ pub(super) fn path_of(text: &OsText) -> PathBuf {
     PathBuf::from(OsString::from_vec(text.0.clone()))
 }
 
-pub(super) fn peak_memory(path: &Path, unified: bool) -> Option<u64> {
+/// The largest memory ever of what is in that directory, in bytes.
+pub(crate) fn peak_memory(path: &Path, unified: bool) -> Option<u64> {
     let file = if unified {
         "memory.peak"
     } else {
         "memory.max_usage_in_bytes"
     };
-    read(&path.join(file))?.trim().parse().ok()
+    number(&path.join(file))
+}
+
+/// The number that is in a file.
+pub(crate) fn number(path: &Path) -> Option<u64> {
+    read(path)?.trim().parse().ok()
 }
 
 pub(super) fn cpu_time(path: &Path) -> Option<(u64, u64)> {
@@ -288,7 +294,8 @@ pub(super) fn read(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-fn keyed(text: &str, key: &str) -> Option<u64> {
+/// The number behind a key, on a line of its own.
+pub(crate) fn keyed(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(' ')?;
         (name == key).then(|| value.trim().parse().ok())?

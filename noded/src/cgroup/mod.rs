@@ -40,6 +40,7 @@ mod values;
 
 pub use bounds::{AttemptLimits, JobGroups, JobUsage, Processes, StepLimits};
 pub use group::{Group, GroupError, ParentGroup};
+pub(crate) use group::{keyed, number, peak_memory};
 
 use crate::devices::DeviceNumber;
 use cosy_model::step::StepId;
@@ -490,9 +491,9 @@ impl Cgroups {
 
     /// What an attempt used so far, its steps included.
     pub fn usage_of_job(&self, name: &str) -> JobUsage {
-        let unified = self.unified.as_ref().map(|p| p.join(name));
-        let peak = match (&self.memory, &unified) {
-            (Some(parent), _) => group::peak_memory(&parent.join(name), false),
+        let JobGroups { unified, memory } = self.groups_of_job(name);
+        let peak = match (&memory, &unified) {
+            (Some(path), _) => group::peak_memory(path, false),
             (None, Some(path)) => group::peak_memory(path, true),
             (None, None) => None,
         };

@@ -1,7 +1,7 @@
 //! What the control groups of a job count. Source: the kernel's cgroup-v2 documentation, and for
 //! version 1 that of the memory controller.
 
-use crate::cgroup::JobGroups;
+use crate::cgroup::{JobGroups, keyed, number, peak_memory};
 use std::fs;
 use std::path::Path;
 
@@ -40,7 +40,7 @@ pub fn read(groups: &JobGroups) -> Counted {
         .unwrap_or_default();
     if let Some(path) = &groups.memory {
         counted.memory_bytes = of_memory(path);
-        counted.peak_bytes = number(&path.join("memory.max_usage_in_bytes"));
+        counted.peak_bytes = peak_memory(path, false);
     }
     counted
 }
@@ -55,7 +55,7 @@ fn of_unified(path: &Path) -> Counted {
             let stat = text("memory.stat").unwrap_or_default();
             all.saturating_sub(keyed(&stat, "inactive_file").unwrap_or(0))
         }),
-        peak_bytes: number(&path.join("memory.peak")),
+        peak_bytes: peak_memory(path, true),
         processes: number(&path.join("pids.current")).and_then(|n| u32::try_from(n).ok()),
         read_bytes: io.as_deref().map(|text| summed(text, "rbytes=")),
         written_bytes: io.as_deref().map(|text| summed(text, "wbytes=")),
@@ -67,15 +67,6 @@ fn of_memory(path: &Path) -> Option<u64> {
     let all = number(&path.join("memory.usage_in_bytes"))?;
     let stat = fs::read_to_string(path.join("memory.stat")).unwrap_or_default();
     Some(all.saturating_sub(keyed(&stat, "total_inactive_file").unwrap_or(0)))
-}
-
-fn number(path: &Path) -> Option<u64> {
-    fs::read_to_string(path).ok()?.trim().parse().ok()
-}
-
-fn keyed(text: &str, key: &str) -> Option<u64> {
-    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
-    lines.find(|(name, _)| *name == key)?.1.trim().parse().ok()
 }
 
 /// The sum of a figure over all devices of `io.stat`.

@@ -21,12 +21,16 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// The command is not installed beside this daemon.
 pub fn before() -> Result<Vec<Vec<u8>>, String> {
-    let command = std::env::current_exe().ok();
-    let command = command.map(|program| program.with_file_name("cosy"));
-    let command = command.filter(|path| path.is_file());
+    let command = command().filter(|path| path.is_file());
     let command = command.ok_or("containers need the program 'cosy' beside noded")?;
     let words = [command.as_os_str().as_bytes(), b"container-enter", b"--"];
     Ok(words.map(<[u8]>::to_vec).into())
+}
+
+/// Where the program of the commands is, beside this one.
+fn command() -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?;
+    Some(own.with_file_name("cosy"))
 }
 
 /// Takes what a job or a step inherited of another container out of its variables, and puts in what
@@ -44,8 +48,7 @@ pub fn add_variables(
         all.insert(name.into(), value.into_bytes());
     }
     all.insert(variables::CONTAINER_FILES.into(), files.as_os_str().as_bytes().into());
-    if let Ok(program) = std::env::current_exe() {
-        let command = program.with_file_name("cosy");
+    if let Some(command) = command() {
         all.insert(variables::COMMAND.into(), command.as_os_str().as_bytes().into());
     }
 }
@@ -62,7 +65,7 @@ pub fn files_of_step() -> PathBuf {
     files(own.parent().unwrap_or(Path::new("")))
 }
 
-/// Makes that directory, the user's own; steps and the batch program of a job share it.
+/// Makes a directory of the job's user in that of the attempt, unless it is there.
 ///
 /// # Errors
 /// The file system's.
@@ -76,7 +79,7 @@ pub fn make_files(files: &Path, owner: &Allocation) -> io::Result<()> {
     if !found.is_dir() {
         return Err(io::Error::from(io::ErrorKind::NotADirectory));
     }
-    if sys::own_uid().0 == 0 && found.uid() != owner.uid.0 {
+    if sys::own_uid().0 == 0 && (found.uid(), found.gid()) != (owner.uid.0, owner.gid.0) {
         let (uid, gid) = (Uid::from_raw(owner.uid.0), Gid::from_raw(owner.gid.0));
         chown(files, Some(uid), Some(gid))?;
     }

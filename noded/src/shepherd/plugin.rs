@@ -5,16 +5,13 @@
 //! read or run as root. Their files are in a directory of the user's inside the attempt's,
 //! which goes with the job.
 
+use super::container;
 use crate::spool::{PLUGINS, Task};
-use crate::sys;
 use cosy_model::{Dialect, variables};
 use cosy_plugin::{Environment, Plugins, needs_plugins, prepare, remove_files};
-use nix::unistd::{Gid, Uid, chown};
 use std::ffi::{CString, OsStr, OsString};
-use std::fs::DirBuilder;
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Plugins that are to be asked before the program is executed.
@@ -46,7 +43,8 @@ impl Hook {
             return None;
         }
         let files = directory.join(PLUGINS);
-        make_files(task, &files).ok()?;
+        remove_files(&files).ok()?;
+        container::make_files(&files, &task.launch.allocation).ok()?;
         let program = std::env::current_exe().ok();
         let path = environment.get(OsStr::new(variables::PLUGIN_PATH));
         let command = program.as_deref().map(|p| p.with_file_name("cosy"));
@@ -74,17 +72,6 @@ impl Hook {
         };
         all.into_iter().filter_map(line).collect()
     }
-}
-
-fn make_files(task: &Task, files: &Path) -> io::Result<()> {
-    remove_files(files)?;
-    DirBuilder::new().mode(0o700).create(files)?;
-    let owner = &task.launch.allocation;
-    if sys::own_uid().0 == 0 {
-        let (uid, gid) = (Uid::from_raw(owner.uid.0), Gid::from_raw(owner.gid.0));
-        chown(files, Some(uid), Some(gid))?;
-    }
-    Ok(())
 }
 
 /// Removes the plugins' files in an attempt's directory. No process of the job may be
