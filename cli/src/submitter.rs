@@ -2,9 +2,9 @@
 //! directory, file mode mask, resource limits, host, session and command line.
 
 use crate::job_options::EnvItem;
-use cosy_model::OsText;
 use cosy_model::job::Rlimits;
 use cosy_model::limits::{ENVIRONMENT_BYTES, LINE_BYTES};
+use cosy_model::{OsText, text};
 use rustix::fs::Mode;
 use rustix::process::{Resource, getrlimit};
 use std::ffi::{OsStr, OsString};
@@ -67,11 +67,7 @@ pub fn session_id() -> Option<u32> {
 pub fn command_line() -> String {
     let words: Vec<OsString> = std::env::args_os().collect();
     let mut line = words.join(OsStr::new(" ")).to_string_lossy().into_owned();
-    let mut end = line.len().min(LINE_BYTES);
-    while !line.is_char_boundary(end) {
-        end -= 1;
-    }
-    line.truncate(end);
+    line.truncate(text::cut(&line, LINE_BYTES).len());
     line
 }
 

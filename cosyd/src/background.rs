@@ -13,7 +13,7 @@ use crate::pool::{Bounds, Pool};
 use crate::submit::Gate;
 use cosy_control::{ClusterConfig, Effect, Event, InsidePlan, LookupFailure, predictions};
 use cosy_model::api::Reply;
-use cosy_model::{JobId, Refusal, RefusalCode, Time, Uid};
+use cosy_model::{JobId, Refusal, RefusalCode, Time, Uid, text};
 use cosy_sched::Scheduler;
 use cosy_sched::appraise::{Appraisal, Inquiry, Starts};
 use cosy_sched::workflow::live::{LiveError, LiveFlow};
@@ -310,10 +310,7 @@ fn text_of(body: &str) -> std::io::Result<Stdio> {
     /// A pipe takes that much at once (pipe(7)).
     const BYTES: usize = 4096;
     let (reader, mut writer) = std::io::pipe()?;
-    let cut = (0..=body.len().min(BYTES)).rev();
-    let end = cut.into_iter().find(|at| body.is_char_boundary(*at));
-    let text = end.and_then(|end| body.get(..end)).unwrap_or_default();
-    writer.write_all(text.as_bytes())?;
+    writer.write_all(text::cut(body, BYTES).as_bytes())?;
     Ok(reader.into())
 }
 

@@ -3,6 +3,15 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 
+/// The beginning of a text, of at most so many bytes, which ends between two characters.
+pub fn cut(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
 /// Bytes that the operating system takes as they are: a path, an argument, or a block
 /// of `NAME=value` variables separated by NUL. Encoded as a byte string.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -69,5 +78,22 @@ impl<'de> Deserialize<'de> for OsText {
             }
         }
         deserializer.deserialize_byte_buf(Bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        let check =
+            |text: &str, most, want: &str| assert_eq!(cut(text, most), want, "{text} {most}");
+        check("", 0, "");
+        check("abc", 3, "abc");
+        check("abc", 2, "ab");
+        check("aäb", 2, "a");
+        check("aäb", 3, "aä");
+        check("☃", 2, "");
     }
 }

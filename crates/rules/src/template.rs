@@ -3,6 +3,7 @@
 use crate::EXPRESSION_BYTES;
 use crate::expression::Expression;
 use crate::subject::Subject;
+use cosy_model::text;
 
 /// Most bytes of a text once its values are in it.
 const WHOLE_BYTES: usize = 4000;
@@ -69,11 +70,7 @@ impl Template {
                 }
             }
             if whole.len() > WHOLE_BYTES {
-                let mut end = WHOLE_BYTES;
-                while !whole.is_char_boundary(end) {
-                    end -= 1;
-                }
-                whole.truncate(end);
+                whole.truncate(text::cut(&whole, WHOLE_BYTES).len());
                 break;
             }
         }

@@ -13,7 +13,7 @@ use super::words::{FromWorker, ToWorker};
 use crate::output;
 use crate::units::brief;
 use anyhow::{Context as _, bail};
-use cosy_model::Span;
+use cosy_model::{Span, text};
 use cosy_view::phrase::count;
 use nix::libc;
 use std::collections::HashMap;
@@ -358,10 +358,7 @@ fn failure(task: &Task, outcome: &Outcome, node: &str) -> String {
     };
     let mut input = escape(&task.input.0);
     if input.len() > TOLD_BYTES {
-        let cut = (0..=TOLD_BYTES)
-            .rev()
-            .find(|at| input.is_char_boundary(*at));
-        input.truncate(cut.unwrap_or(0));
+        input.truncate(text::cut(&input, TOLD_BYTES).len());
         input.push_str("...");
     }
     let tries = match task.attempt {

@@ -10,7 +10,7 @@ use crate::record::{Record, StepBatch, StepUse};
 use crate::turn::Turn;
 use cosy_model::node::{AttemptKey, NodeOrder};
 use cosy_model::step::StepRecord;
-use cosy_model::{NodeId, limits};
+use cosy_model::{NodeId, limits, text};
 
 pub(crate) fn steps_ended(
     machine: &Machine,
@@ -100,8 +100,5 @@ fn knows_attempt(machine: &Machine, jobs: &Jobs, id: NodeId, key: AttemptKey) ->
 
 /// Cuts a text to so many bytes, between two characters.
 fn cut(text: &mut String, most: usize) {
-    if text.len() > most {
-        let at = (0..=most).rev().find(|at| text.is_char_boundary(*at));
-        text.truncate(at.unwrap_or(0));
-    }
+    text.truncate(text::cut(text, most).len());
 }

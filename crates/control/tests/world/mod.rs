@@ -451,8 +451,6 @@ pub struct World {
     /// What first words of daemons were answered.
     pub answers: BTreeMap<LinkId, LinkAnswer>,
     pub mails: Vec<String>,
-    /// What they said beside their subjects.
-    pub mail_bodies: Vec<String>,
     /// Programs of triggers that were ordered.
     pub programs: Vec<Launch>,
     /// What jobs were told.
@@ -641,7 +639,6 @@ impl World {
             rules_refuse: None,
             answers: BTreeMap::new(),
             mails: Vec::new(),
-            mail_bodies: Vec::new(),
             programs: Vec::new(),
             notes: Vec::new(),
             signals: Vec::new(),
@@ -883,10 +880,7 @@ impl World {
                     passage: Ok(passage),
                 },
             )),
-            Effect::Mail { subject, body, .. } => {
-                self.mails.push(subject);
-                self.mail_bodies.push(body);
-            }
+            Effect::Mail { subject, .. } => self.mails.push(subject),
         }
     }
 
