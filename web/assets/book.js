@@ -8,6 +8,10 @@ import { accountField, fillQueues } from "./wanted.js";
 
 const FREE = new Set(["confirmed", "active", "held"]);
 
+/** So many starts that every hour of a week has one: four have their own place, and up to half of the others are instants
+ *  at which the plan changes. */
+const EVERY_HOUR = 2 * 7 * 24 + 8;
+
 export function show(main, [id]) {
   return id ? one(main, id) : page(main);
 }
@@ -82,7 +86,7 @@ function page(main) {
     }
     const { from, to } = week.range();
     try {
-      const quote = await post("/quotes", { ...ask, earliest: Math.max(Date.now(), from), latest_end: to + ask.length * 1000, most: 168 });
+      const quote = await post("/quotes", { ...ask, earliest: Math.max(Date.now(), from), latest_end: to + ask.length * 1000, most: EVERY_HOUR });
       if (mine !== asked) return;
       offers = quote;
       week.tell({ offers: quote.slots });

@@ -156,6 +156,27 @@ mod tests {
         check((0, most, 3, 0), &[], &[], &[0, 1 << 62, most]);
     }
 
+    /// What a calendar asks for, from whatever minute on and however busy the plan is.
+    #[test]
+    fn every_hour_of_a_week() {
+        const MINUTE: i64 = 60_000;
+        let week = 7 * 24 * 60 * MINUTE;
+        for changes in [0, 3, 40, 400] {
+            for minute in 0..1440 {
+                let changes: Vec<Time> = (1..=changes).map(|at| Time(at * 7 * MINUTE)).collect();
+                let window = Window {
+                    earliest: Time(minute * MINUTE),
+                    latest: Time(week),
+                    most: 2 * 7 * 24 + 8,
+                    gap: Span(15 * MINUTE),
+                };
+                let got = candidates(window, &[Time(week / 3), Time(week / 2)], &changes);
+                let far = got.windows(2).map(|pair| pair[1].0 - pair[0].0).max();
+                assert!(far <= Some(60 * MINUTE), "from minute {minute}: {far:?}");
+            }
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
