@@ -1,16 +1,16 @@
 // Machine time ahead: what it costs and whom it delays, before it is taken; held, confirmed, given back.
 import { del, get, post, query, session } from "./api.js";
 import { confirm, field, h, put, table, tell } from "./dom.js";
-import { calendar } from "./calendar.js";
+import { calendar, WEEK } from "./calendar.js";
 import { keep } from "./main.js";
 import { away, clock, count, exact, local, seconds, span, state, su, tone, typedLength, typedMemory } from "./words.js";
 import { accountField, fillQueues } from "./wanted.js";
 
 const FREE = new Set(["confirmed", "active", "held"]);
 
-/** So many starts that every hour of a week has one: four have their own place, and up to half of the others are instants
- *  at which the plan changes. */
-const EVERY_HOUR = 2 * 7 * 24 + 8;
+/** So many starts that every hour of a week has one where the least gap is 30 minutes or less: four have their own place,
+ *  and up to half of the others are instants at which the plan changes. */
+const EVERY_HOUR = 2 * WEEK + 8;
 
 export function show(main, [id]) {
   return id ? one(main, id) : page(main);

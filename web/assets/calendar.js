@@ -5,6 +5,9 @@ import { clock, su } from "./words.js";
 
 const HOURS = 24, DAYS = 7, HOUR = 36e5;
 
+/** Hours that a week shows. */
+export const WEEK = DAYS * HOURS;
+
 /** Midnight before a point in time, so many days later, by the calendar. */
 export function midnight(at, days = 0) {
   const date = new Date(at);
@@ -35,7 +38,7 @@ export function calendar(chosen) {
       h("div", { role: "columnheader", class: "head" }, h("span", { class: "hidden" }, "Hour")),
       days.map((date) => h("div", { role: "columnheader", class: midnight(now) === date.getTime() ? "head today" : "head" },
         date.toLocaleDateString(undefined, { weekday: "short", day: "numeric" }))));
-    cells = new Array(DAYS * HOURS);
+    cells = new Array(WEEK);
     const rows = Array.from({ length: HOURS }, (_, hour) =>
       h("div", { role: "row", style: { display: "contents" } },
         h("div", { role: "rowheader", class: "hour" }, `${String(hour).padStart(2, "0")}:00`),

@@ -161,14 +161,14 @@ mod tests {
     fn every_hour_of_a_week() {
         const MINUTE: i64 = 60_000;
         let week = 7 * 24 * 60 * MINUTE;
-        for changes in [0, 3, 40, 400] {
+        for (changes, gap) in [(0, 15), (3, 15), (40, 15), (400, 15), (400, 30)] {
+            let changes: Vec<Time> = (1..=changes).map(|at| Time(at * 7 * MINUTE)).collect();
             for minute in 0..1440 {
-                let changes: Vec<Time> = (1..=changes).map(|at| Time(at * 7 * MINUTE)).collect();
                 let window = Window {
                     earliest: Time(minute * MINUTE),
                     latest: Time(week),
                     most: 2 * 7 * 24 + 8,
-                    gap: Span(15 * MINUTE),
+                    gap: Span(gap * MINUTE),
                 };
                 let got = candidates(window, &[Time(week / 3), Time(week / 2)], &changes);
                 let far = got.windows(2).map(|pair| pair[1].0 - pair[0].0).max();
