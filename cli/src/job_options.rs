@@ -2,7 +2,7 @@
 //! `cosy run` read it from their command lines, `srun` from its own.
 
 use cosy_model::device::GpuRequest;
-use cosy_model::job::{MailRequest, MemoryRequest, OpenMode, WarnSignal};
+use cosy_model::job::{MailRequest, MemoryRequest, OpenMode, RequeueTerms, WarnSignal};
 use cosy_model::{
     ArraySpec, ContainerOptions, CountedResources, Dependency, MiB, OsText, ReservationId, Span,
 };
@@ -84,6 +84,12 @@ pub struct JobOptions {
     pub array: Option<ArraySpec>,
     /// `--requeue` or `--no-requeue`.
     pub requeue: Option<bool>,
+    /// `--requeue=N,expedite`: how often, and how soon.
+    pub requeue_terms: RequeueTerms,
+    /// `--spares`: nodes beside these that take the place of lost ones.
+    pub spares: u32,
+    /// `--no-kill`: it goes on without a node that is lost.
+    pub no_kill: bool,
     /// `--exclusive`: whole nodes, shared with nobody.
     pub exclusive: bool,
     /// `--account`: the account that pays.

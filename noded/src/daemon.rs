@@ -29,8 +29,8 @@ use crate::steps::table::StepEvent;
 use crate::sys::{self, Reap};
 use crate::virtual_nodes::VirtualNodes;
 use anyhow::Context;
-use cosy_model::RefusalCode;
 use cosy_model::node::AllocationKey;
+use cosy_model::{EndCause, RefusalCode};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -131,9 +131,18 @@ struct Daemon {
     out: Vec<u8>,
     heartbeat: Duration,
     problem: Option<String>,
-    checking: bool,
+    checking: Checking,
     /// Jobs are being measured.
     sampling: bool,
+}
+
+/// How far a health check is.
+#[derive(Clone, Copy, Default)]
+struct Checking {
+    /// It runs.
+    now: bool,
+    /// It is to run once more after that.
+    again: bool,
 }
 
 /// Why the loop ended.
@@ -270,7 +279,13 @@ impl Daemon {
             Event::Sampled(all) => self.sampled(&all),
             Event::Nursery(event) => self.real(|node| node.nursery_event(event)),
             Event::ShepherdGone(key) => self.real(|node| node.shepherd_gone(key)),
-            Event::Swept(key, outcome) => self.real(|node| node.swept(key, outcome)),
+            Event::Swept(key, outcome) => {
+                let failed = outcome.end.cause == EndCause::SupervisorLost;
+                self.real(|node| node.swept(key, outcome));
+                if failed {
+                    self.check_health_after_failure();
+                }
+            }
             Event::Hook(end) => self.real(|node| node.hook_ended(end)),
             Event::Step(event) => self.step_event(*event),
         }

@@ -41,6 +41,10 @@ pub struct PolicyConfig {
     /// A node that does not reach the controller for so long ends those of its jobs that may
     /// run again; they are started elsewhere only after that.
     pub self_fencing: bool,
+    /// A job that was lost with nodes more often is held; 0 is no limit.
+    pub max_requeues: u32,
+    /// So long after it was lost with a node it goes to others; zero is not at all.
+    pub requeue_avoids: Span,
     /// A node whose clock is ahead or behind by more takes no jobs.
     pub clock_skew: Span,
     /// Between SIGTERM and SIGKILL.
@@ -296,6 +300,8 @@ impl Default for PolicyConfig {
             heartbeat: Span::from_secs(10),
             node_timeout: Span::from_secs(60),
             self_fencing: true,
+            max_requeues: cosy_model::limits::REQUEUES,
+            requeue_avoids: Span::from_minutes(60),
             clock_skew: Span::from_minutes(5),
             grace: Span::from_secs(5),
             max_array_tasks: cosy_model::limits::ARRAY_TASKS,

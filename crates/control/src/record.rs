@@ -11,6 +11,7 @@ mod older;
 mod part;
 mod preempted;
 mod reservation;
+mod run_row;
 
 pub use crate::policy::row::{PolicyKey, PolicyRow};
 pub use crate::reservations::books::row::AccountRow;
@@ -30,6 +31,7 @@ pub use older::{OlderRow, RestoredRow};
 pub use part::PartRow;
 pub use preempted::{MovedRow, PreemptedRow, Preemptor, PromisedRow};
 pub use reservation::{MakerRow, OfFlow, ReservationRow, ShareRow};
+pub use run_row::{AfterRun, RunRow};
 use serde::{Deserialize, Serialize};
 
 /// Which of the ids that an array takes each of its tasks has.
@@ -115,79 +117,6 @@ impl SubmissionRow {
     pub fn place_of(&self, id: JobId) -> usize {
         self.numbering.place(self.base, id, self.tasks() as usize)
     }
-}
-
-/// The attempt that a job is at.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct RunRow {
-    /// When nodes were given.
-    pub allocated: Time,
-    /// When the program started.
-    pub started: Option<Time>,
-    /// Its time limit; the job's without.
-    #[serde(default)]
-    pub limit: Option<Span>,
-    /// By how much that was cut because the program began late and its nodes were promised.
-    #[serde(default, skip_serializing_if = "is_nothing")]
-    pub cut: Span,
-    /// Nodes; the first runs the script.
-    pub parts: Vec<PartRow>,
-    /// What follows when all nodes are clean; `None` while it runs.
-    pub after: Option<AfterRun>,
-    /// It was ordered to be ended.
-    pub killed: Option<cosy_model::node::KillCause>,
-    /// Who cancelled it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub canceller: Option<String>,
-    /// Stopped since then.
-    #[serde(default)]
-    pub suspended: Option<Time>,
-    /// How long it was stopped before.
-    #[serde(default)]
-    pub suspended_for: Span,
-    /// Stopped only until it has its cores again.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub resuming: bool,
-    /// Nodes that it gives back while it goes on.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub leaving: Vec<PartRow>,
-    /// When it has given nodes back last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resized: Option<Time>,
-    /// When it waits again, it is held.
-    #[serde(default)]
-    pub hold_after: bool,
-    /// Held as special when it waits again.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub special_after: bool,
-    /// It is to make room, or stands still for that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub preempted: Option<PreemptedRow>,
-    /// It is to leave before a reservation begins.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub promised: Option<PromisedRow>,
-    /// Until then its work is safe.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub checkpoint: Option<Time>,
-    /// Nodes whose loss ends it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lost: Vec<String>,
-    /// The store was restored since: whether it still runs, its nodes have to tell.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub doubtful: bool,
-    /// How its program ended, where the job waits again after it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reported: Option<End>,
-}
-
-/// What follows an attempt.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AfterRun {
-    /// The job has ended like this.
-    End(End),
-    /// It waits again.
-    Requeue,
 }
 
 /// What is known of a node beyond the configuration.
@@ -701,10 +630,6 @@ impl Loaded {
             self.next_trigger = self.next_trigger.max(row.mark.triggers);
         }
     }
-}
-
-fn is_nothing(span: &Span) -> bool {
-    *span == Span::ZERO
 }
 
 fn is_zero(number: &u32) -> bool {

@@ -3,6 +3,7 @@
 mod array;
 mod end;
 mod request;
+mod requeue;
 mod task_indices;
 
 pub use array::{ArrayError, ArraySpec};
@@ -10,6 +11,7 @@ pub use end::{End, EndCause, JobState, KillCause, KillOrder};
 pub use request::{
     AskedAmounts, CountedFeatures, FurtherComponent, MemoryRequest, ResourceRequest,
 };
+pub use requeue::{FailedNode, Losses, RequeueTerms};
 pub use task_indices::TaskIndices;
 
 use crate::{JobId, OsText, Span, Time};
@@ -147,7 +149,7 @@ pub struct MailRequest {
 /// Resource limits of a process, as [`JobSpec::rlimits`] has them: jobs of one user share them.
 pub type Rlimits = std::sync::Arc<[(String, u64, u64)]>;
 
-/// A job as its user asked for it. Does not change when the job runs.
+/// A job as its user asked for it, and in [`Self::losses`] what the controller notes of it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Hash)]
 pub struct JobSpec {
     /// Name for lists and mail.
@@ -278,6 +280,23 @@ pub struct JobSpec {
     /// Container in which its program runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<Box<crate::Container>>,
+    /// How it is run again after a node was lost.
+    #[serde(default, skip_serializing_if = "RequeueTerms::is_plain")]
+    pub requeue_terms: RequeueTerms,
+    /// So many of its nodes, the last ones, serve only once others of it are lost.
+    #[serde(default, skip_serializing_if = "is_none_of")]
+    pub spares: u32,
+    /// It goes on with the nodes that are left when one that is not its first is lost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_kill: bool,
+    /// Its attempts that were lost with nodes. Noted by the controller; of who submits it is
+    /// not taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub losses: Option<Box<Losses>>,
+}
+
+const fn is_none_of(count: &u32) -> bool {
+    *count == 0
 }
 
 const fn is_zero(number: &i64) -> bool {
@@ -331,6 +350,10 @@ impl JobSpec {
             end_if_never: None,
             priority: None,
             container: None,
+            requeue_terms: RequeueTerms::default(),
+            spares: 0,
+            no_kill: false,
+            losses: None,
         }
     }
 

@@ -338,3 +338,10 @@ pub const CONTAINER_ENV: usize = 256;
 
 /// Attempts of a job after which the next killed supervisor ends it: before, it waits again.
 pub const ATTEMPTS_BY_SUPERVISORS: u32 = 16;
+
+/// Most nodes that a job is kept from because it was lost with them; the oldest is forgotten first.
+pub const FAILED_NODES: usize = 16;
+
+/// After so many attempts that were lost with nodes a job is held, unless the site says otherwise.
+/// Source: slurm.conf(5), `MaxBatchRequeue`.
+pub const REQUEUES: u32 = 5;

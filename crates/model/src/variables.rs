@@ -34,6 +34,8 @@ pub const RESERVATION: &str = "COSY_RESERVATION";
 pub const NODES: &str = "COSY_NODES";
 /// Number of nodes.
 pub const NODE_COUNT: &str = "COSY_NODE_COUNT";
+/// Number of nodes beside these that take the place of lost ones; only where there are some.
+pub const SPARES: &str = "COSY_SPARES";
 /// Number of tasks on all nodes together.
 pub const TASKS: &str = "COSY_TASKS";
 /// Number of tasks on each node: see [`write_counts`].

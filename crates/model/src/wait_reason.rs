@@ -83,6 +83,8 @@ wait_reasons! {
     HeldSpecial = "held_special";
     /// The store was restored from an old copy: nobody knows whether it has run since.
     HeldRestored = "held_restored";
+    /// It was lost with nodes more often than the site lets jobs run again.
+    HeldLosses = "held_losses";
     /// Its time limit is more than its queue allows.
     QueueTimeLimit = "queue_time_limit";
     /// It asks for more nodes than its queue has or allows.

@@ -29,6 +29,7 @@ pub fn reason(reason: &WaitReason) -> &'static str {
         WaitReason::Licenses => "Licenses",
         WaitReason::Deadline => "DeadLine",
         WaitReason::HeldRequeued | WaitReason::HeldSpecial => "job requeued in held state",
+        WaitReason::HeldLosses => "JobHoldMaxRequeue",
         WaitReason::QueueTimeLimit => "PartitionTimeLimit",
         WaitReason::QueueNodeLimit => "PartitionNodeLimit",
         WaitReason::QueueLimits => "PartitionConfig",

@@ -13,9 +13,10 @@ impl Daemon {
         let Some(command) = self.config.health_check.clone() else {
             return;
         };
-        if std::mem::replace(&mut self.checking, true) {
+        if std::mem::replace(&mut self.checking.now, true) {
             return;
         }
+        self.checking.again = false;
         let hook = Hook {
             kind: "health check",
             command,
@@ -29,12 +30,22 @@ impl Daemon {
         });
     }
 
+    /// Something has failed here that was no job's doing: whether the node is fit for others is
+    /// looked at now, not when the next periodic check is due. One under way may have looked before.
+    pub(super) fn check_health_after_failure(&mut self) {
+        self.checking.again = self.checking.now;
+        self.check_health();
+    }
+
     pub(super) fn health(&mut self, result: Result<(), String>) {
-        self.checking = false;
+        self.checking.now = false;
         let problem = result.err();
         if problem != self.problem {
             self.problem = problem;
             self.say_health();
+        }
+        if self.checking.again {
+            self.check_health();
         }
     }
 

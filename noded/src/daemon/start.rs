@@ -1,6 +1,6 @@
 //! The start of the daemon: what it needs, in the order in which it needs it.
 
-use super::{Daemon, Event, HEARTBEAT, Nodes, Options, SetLog, Signals};
+use super::{Checking, Daemon, Event, HEARTBEAT, Nodes, Options, SetLog, Signals};
 use crate::clock::ControllerClock;
 use crate::config::{CgroupUse, Config};
 use crate::epoch::KnownEpoch;
@@ -93,7 +93,7 @@ impl Daemon {
             out: Vec::new(),
             heartbeat: HEARTBEAT,
             problem: None,
-            checking: false,
+            checking: Checking::default(),
             sampling: false,
         };
         link::keep_up(peers, &leadership, &events);

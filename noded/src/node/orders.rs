@@ -5,6 +5,7 @@ use crate::shepherd::signals::{self, Order};
 use crate::spool::Work;
 use crate::sys;
 use cosy_model::node::{Allocation, AllocationKey, AttemptKey, KillCause, KillOrder, Launch};
+use cosy_model::step::JobPart;
 use cosy_model::{End, EndCause, Span, limits};
 use std::sync::Arc;
 
@@ -29,18 +30,22 @@ impl Node {
         }
     }
 
-    /// On the first node of a job that has given nodes back: no step goes there any more.
-    /// Nothing of it is kept in the spool, the controller says it again at each registration.
+    /// On the first node of a job that has given nodes back or goes on without lost ones: no step
+    /// goes there any more, but to those that have taken their place. Nothing of it is kept in the spool, the controller says it again at each registration.
     fn shrink(&mut self, allocation: &Allocation) {
         let Some(attempt) = self.attempts.get(&allocation.key) else {
             return;
         };
-        let known = attempt.allocation.as_ref().map_or(0, |a| a.parts.len());
-        if allocation.parts.is_empty() || allocation.parts.len() >= known {
+        let known = attempt.allocation.as_ref().map_or(&[][..], |a| &a.parts);
+        let names = |parts: &[JobPart]| -> Vec<String> {
+            parts.iter().map(|part| part.peer.node.clone()).collect()
+        };
+        let more = allocation.parts.len() > known.len();
+        if allocation.parts.is_empty() || more || names(&allocation.parts) == names(known) {
             return;
         }
         if let Err(why) = self.admit(allocation) {
-            return tracing::warn!(job = %allocation.key, "fewer nodes refused: {}", why.reason);
+            return tracing::warn!(job = %allocation.key, "other nodes refused: {}", why.reason);
         }
         if let Some(attempt) = self.attempts.get_mut(&allocation.key) {
             attempt.allocation = Some(Arc::new(allocation.clone()));

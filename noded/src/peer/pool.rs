@@ -25,8 +25,6 @@ const ANSWER: Duration = Duration::from_secs(40);
 const IDLE: Duration = Duration::from_secs(60);
 /// Most unused connections.
 const IDLE_COUNT: usize = 256;
-/// Sent bytes that nobody acknowledges for so long end a connection, in milliseconds.
-const SILENCE_MS: u32 = 30_000;
 
 /// A connection to another daemon.
 pub type Stream = TlsStream<TcpStream>;
@@ -149,7 +147,7 @@ impl Pool {
         let connecting = async {
             let tcp = TcpStream::connect(address).await?;
             tcp.set_nodelay(true)?;
-            let _ = rustix::net::sockopt::set_tcp_user_timeout(&tcp, SILENCE_MS);
+            super::ask_whether_it_is_there(&tcp);
             let connector = TlsConnector::from(config);
             connector.connect(tls::server_name(), tcp).await
         };

@@ -39,8 +39,6 @@ const BUFFERED_KIB: usize = 64 << 10;
 /// Those of one key: the longest one and no more, so that nobody keeps the others waiting by
 /// promising what does not come.
 const BUFFERED_OF_KEY_KIB: usize = (limits::FRAME_BYTES >> 10) + 1;
-/// Sent bytes that nobody acknowledges for so long end a connection, in milliseconds.
-const SILENCE_MS: u32 = 30_000;
 
 /// What the daemon says to an ask.
 #[derive(Debug)]
@@ -168,7 +166,7 @@ impl<E: From<IncomingPeer>> Port<E> {
     async fn connection(self: Arc<Self>, tcp: TcpStream, at_door: (StrangerPlace, Eviction)) {
         let (standing, mut away) = at_door;
         let _ = tcp.set_nodelay(true);
-        let _ = rustix::net::sockopt::set_tcp_user_timeout(&tcp, SILENCE_MS);
+        super::ask_whether_it_is_there(&tcp);
         let proof = tokio::select! {
             proof = tokio::time::timeout(PROOF, self.first_ask(tcp, &standing)) => proof,
             () = away.come() => return,

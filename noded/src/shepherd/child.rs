@@ -206,11 +206,10 @@ impl Plan {
         let (candidates, argv) = command(task, directory, &variables)?;
         let append = launch.open_mode == OpenMode::Append || launch.allocation.key.attempt().0 > 1;
         let is_slurm = slurm::is(task);
-        let mode = match (append, is_slurm) {
-            (true, _) => OFlag::O_APPEND,
-            (false, false) => OFlag::O_TRUNC,
-            // The shepherd writes there, too.
-            (false, true) => OFlag::O_TRUNC | OFlag::O_APPEND,
+        // The shepherd writes there, too.
+        let mode = match append {
+            true => OFlag::O_APPEND,
+            false => OFlag::O_TRUNC | OFlag::O_APPEND,
         };
         let file = |text: &OsText| match text.is_empty() {
             true => c(b"/dev/null"),

@@ -29,7 +29,7 @@ pub struct ReservationRequest {
 }
 
 /// Options of `csub` that a reservation, which starts by itself and once, does not have.
-const NOT_HERE: [&str; 13] = [
+const NOT_HERE: [&str; 15] = [
     "begin",
     "hold",
     "nice",
@@ -37,6 +37,8 @@ const NOT_HERE: [&str; 13] = [
     "array",
     "requeue",
     "no-requeue",
+    "spares",
+    "no-kill",
     "wait",
     "quiet",
     "parsable",

@@ -10,6 +10,7 @@ use crate::{Context, exit, output, submitter, times};
 use anyhow::{Context as _, anyhow};
 use clap::ArgMatches;
 use cosy_model::api::{JobRef, Reply, Request, Submission};
+use cosy_model::job::ResourceRequest;
 use cosy_model::limits::{ARGUMENTS, NAME_BYTES};
 use cosy_model::resources::CountedResources;
 use cosy_model::{JobId, JobSpec, OsText, Program, Time};
@@ -194,7 +195,7 @@ fn spec(options: &JobOptions, target: Target) -> anyhow::Result<JobSpec> {
         qos: options.qos.clone(),
         reservation: options.reservation,
         comment: options.comment.clone().unwrap_or_default(),
-        request: request(options),
+        request: with_spares(request(options), options.spares)?,
         licenses: options.licenses.clone().unwrap_or_default(),
         time_limit: options.time,
         begin,
@@ -202,6 +203,9 @@ fn spec(options: &JobOptions, target: Target) -> anyhow::Result<JobSpec> {
         nice: options.nice.unwrap_or(0),
         dependencies: options.depend.clone(),
         requeue: options.requeue.unwrap_or(true),
+        requeue_terms: options.requeue_terms,
+        spares: options.spares,
+        no_kill: options.no_kill,
         stdout: options.output.clone(),
         stderr: options.error.clone(),
         stdin: options.input.clone(),
@@ -236,13 +240,13 @@ pub fn begin(options: &JobOptions) -> anyhow::Result<Option<Time>> {
 }
 
 /// The resources and places that the options ask for.
-pub fn request(options: &JobOptions) -> cosy_model::job::ResourceRequest {
+pub fn request(options: &JobOptions) -> ResourceRequest {
     let mut other_per_node = CountedResources::default();
     for (name, amount) in &options.other {
         other_per_node.set(name, *amount);
     }
     let gpus = options.gpus.clone().unwrap_or_default();
-    cosy_model::job::ResourceRequest {
+    ResourceRequest {
         nodes: options.nodes,
         tasks: options.tasks,
         tasks_per_node: options.tasks_per_node,
@@ -258,8 +262,29 @@ pub fn request(options: &JobOptions) -> cosy_model::job::ResourceRequest {
         avoid: options.avoid.clone(),
         prefer: options.prefer.clone(),
         sets: options.sets.clone(),
-        ..cosy_model::job::ResourceRequest::default()
+        ..ResourceRequest::default()
     }
+}
+
+/// The same with nodes that take the place of lost ones, each with as much as the others.
+fn with_spares(mut request: ResourceRequest, spares: u32) -> anyhow::Result<ResourceRequest> {
+    if spares == 0 {
+        return Ok(request);
+    }
+    let Some(nodes) = request.nodes else {
+        return Err(anyhow!("--spares needs --nodes: so many more of them are asked for"));
+    };
+    let all = nodes.saturating_add(spares);
+    if let Some(tasks) = request.tasks {
+        if tasks % nodes != 0 {
+            return Err(anyhow!(
+                "--spares: {tasks} tasks cannot be shared out evenly over {nodes} nodes, so that any node can take the place of another"
+            ));
+        }
+        request.tasks = Some((tasks / nodes).saturating_mul(all));
+    }
+    request.nodes = Some(all);
+    Ok(request)
 }
 
 fn program(target: Target) -> anyhow::Result<Program> {

@@ -10,7 +10,7 @@ use crate::native::arg::{
 use crate::{refs, signals};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use cosy_model::device::{DeviceError, GpuRequest};
-use cosy_model::job::{MailRequest, MemoryRequest, OpenMode, WarnSignal};
+use cosy_model::job::{MailRequest, MemoryRequest, OpenMode, RequeueTerms, WarnSignal};
 use cosy_model::limits::{COMMENT_BYTES, NICE, NODE_CORES, NODES, PATH_BYTES};
 use cosy_model::{ArraySpec, ContainerOptions, CountedResources, MiB, OsText, Span};
 use std::ffi::OsString;
@@ -100,7 +100,27 @@ fn place_args() -> [Arg; 8] {
     ]
 }
 
-fn time_args() -> [Arg; 9] {
+fn requeue() -> Arg {
+    let help = "Run again after a node was lost (the default): N times at most, or at once";
+    Arg::new("requeue")
+        .long("requeue")
+        .value_name("N|expedite")
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_missing_value("")
+        .value_parser(requeue_terms)
+        .help(help)
+        .overrides_with_all(["requeue", "no-requeue"])
+}
+
+fn requeue_terms(text: &str) -> Result<RequeueTerms, String> {
+    match text {
+        "" => Ok(RequeueTerms::default()),
+        words => RequeueTerms::of_words(words),
+    }
+}
+
+fn time_args() -> [Arg; 11] {
     [
         value("time", "LIMIT", "Longest run time: minutes, H:MM:SS, D-HH:MM, 90s, 2h30m")
             .short('t')
@@ -118,8 +138,10 @@ fn time_args() -> [Arg; 9] {
         value("array", "INDICES", "Array of tasks: 1-100, 0-31:4, 1,5,7; %5 at the end: 5 at once")
             .short('a')
             .value_parser(array),
-        flag("requeue", "Run again after a node was lost (the default)")
-            .overrides_with("no-requeue"),
+        requeue(),
+        value("spares", "N", "So many nodes more, which take the place of lost ones")
+            .value_parser(number(1, NODES as u32)),
+        flag("no-kill", "Go on with the nodes that are left when one is lost"),
         flag("no-requeue", "Do not run again after a node was lost").overrides_with("requeue"),
         value(
             "signal",
@@ -265,9 +287,13 @@ impl JobOptions {
         take(&mut self.nice, m, "nice");
         replace(&mut self.depend, m, "depend");
         take(&mut self.array, m, "array");
-        if is_given(m, "requeue") || is_given(m, "no-requeue") {
-            self.requeue = Some(is_given(m, "requeue"));
+        let terms = optional::<RequeueTerms>(m, "requeue");
+        if terms.is_some() || is_given(m, "no-requeue") {
+            self.requeue = Some(terms.is_some());
+            self.requeue_terms = terms.copied().unwrap_or_default();
         }
+        self.spares = optional::<u32>(m, "spares").copied().unwrap_or(self.spares);
+        self.no_kill |= is_given(m, "no-kill");
         self.exclusive |= is_given(m, "exclusive");
         take(&mut self.account, m, "account");
         take(&mut self.qos, m, "qos");

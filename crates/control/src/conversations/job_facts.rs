@@ -15,8 +15,8 @@ use crate::planning::making_room::preemptible_from;
 use crate::queues::order::priority;
 use crate::record::{HeldBy, JobRow, PartRow};
 use crate::rooms::Rooms;
-use cosy_model::job::ResourceRequest;
-use cosy_model::{End, JobId, OsText, Time};
+use cosy_model::job::{Losses, ResourceRequest};
+use cosy_model::{End, EndCause, JobId, OsText, Time};
 use cosy_view::job::{
     Array, AttemptTimes, Files, Holder, JobFacts, JobStatus, NodeHoldings, OpenDependency,
     PriorityFactors, Reason, RowName, Submission,
@@ -95,6 +95,10 @@ impl JobFacts for LiveFacts<'_> {
             eligible: self.job.eligible(),
             not_before: self.job.not_before(),
             held_by: self.job.held().map(holder),
+            spares: self
+                .job
+                .run()
+                .map_or(self.job.spec().spares, |run| run.spares()),
             apart: Some(self.job.own() && self.tasks.is_none()),
         }
     }
@@ -145,6 +149,11 @@ impl JobFacts for LiveFacts<'_> {
             core_ids: part.cores(),
             gpu_ids: part.gpus(),
         })
+    }
+
+    fn failed_nodes(&self) -> Vec<&str> {
+        let losses = self.job.spec().losses.as_deref();
+        losses.into_iter().flat_map(Losses::names).collect()
     }
 
     fn priority(&self) -> i64 {
@@ -255,6 +264,7 @@ impl JobFacts for EndedFacts<'_> {
             eligible: self.row.eligible,
             not_before: None,
             held_by: None,
+            spares: self.row.run.as_ref().map_or(0, |run| run.spares),
             apart: self.around.map(|_| false),
         }
     }
@@ -305,6 +315,18 @@ impl JobFacts for EndedFacts<'_> {
             core_ids: &part.cores,
             gpu_ids: &part.gpus,
         })
+    }
+
+    fn failed_nodes(&self) -> Vec<&str> {
+        let Some(run) = &self.row.run else {
+            return Vec::new();
+        };
+        let end = self.row.end.as_ref();
+        let killed = end.is_some_and(|end| end.cause == EndCause::SupervisorLost);
+        // That was on the first node.
+        let first = run.parts.first().filter(|_| killed && run.lost.is_empty());
+        let lost = run.lost.iter().chain(first.map(|part| &part.node));
+        lost.map(|name| &**name).collect()
     }
 
     fn priority(&self) -> i64 {
@@ -375,7 +397,7 @@ const fn holder(held: HeldBy) -> Holder {
     match held {
         HeldBy::User => Holder::User,
         HeldBy::Admin => Holder::Admin,
-        HeldBy::Requeued | HeldBy::Special => Holder::Requeued,
+        HeldBy::Requeued | HeldBy::Special | HeldBy::Losses => Holder::Requeued,
         HeldBy::Restored => Holder::Restored,
     }
 }

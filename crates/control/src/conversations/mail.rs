@@ -12,7 +12,8 @@ pub(crate) enum News<'a> {
     Began,
     /// How, and what is noted of it.
     Ended(&'a End, &'a str),
-    Requeued,
+    /// Why, where a node was lost.
+    Requeued(&'a str),
     /// Its guaranteed start is later: others make room for that job.
     StartMoved(JobId),
     /// So many hundredths of the time limit are over.

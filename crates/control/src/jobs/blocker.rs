@@ -20,6 +20,7 @@ pub(crate) fn blocker(rooms: &Rooms, now: Time, job: &Job) -> Option<WaitReason>
         Some(HeldBy::Requeued) => return Some(WaitReason::HeldRequeued),
         Some(HeldBy::Special) => return Some(WaitReason::HeldSpecial),
         Some(HeldBy::Restored) => return Some(WaitReason::HeldRestored),
+        Some(HeldBy::Losses) => return Some(WaitReason::HeldLosses),
         None => {}
     }
     match met_by(&rooms.jobs, &rooms.aside, now, job) {

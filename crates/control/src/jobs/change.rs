@@ -69,6 +69,11 @@ pub(crate) fn apply(spec: &mut JobSpec, change: &JobChange) {
     set(&mut spec.requeue, &change.requeue);
     set(&mut spec.request.features, &change.features);
     set(&mut spec.request.prefer, &change.prefer);
+    if change.avoid.is_some()
+        && let Some(losses) = &mut spec.losses
+    {
+        losses.nodes.clear(); // who names nodes to avoid names all of them
+    }
     set(&mut spec.request.avoid, &change.avoid);
     set(&mut spec.request.sets, &change.sets);
     set(&mut spec.dependencies, &change.dependencies);

@@ -99,11 +99,34 @@ pub(crate) fn check_spec(spec: &JobSpec) -> Result<(), Refusal> {
     check_program_words(&spec.program)?;
     check_lists(spec)?;
     check_numbers(spec)?;
+    check_spares(spec)?;
     if let Some(mpi) = &spec.mpi {
         cosy_model::job::check_plugin(mpi).map_err(Refusal::invalid)?;
     }
     if let Some(container) = &spec.container {
         container.check().map_err(Refusal::invalid)?;
+    }
+    Ok(())
+}
+
+/// Any node may take the place of any other but the first: each is given the same.
+fn check_spares(spec: &JobSpec) -> Result<(), Refusal> {
+    if spec.spares == 0 {
+        return Ok(());
+    }
+    let request = &spec.request;
+    let wrong = |why: &str| Err(Refusal::invalid(format!("spare nodes: {why}")));
+    let Some(nodes) = request.nodes.filter(|nodes| *nodes > spec.spares) else {
+        return wrong("they come beside a number of nodes that serve (--nodes)");
+    };
+    if request.max_nodes.is_some_and(|most| most != nodes) || !request.counted_features.is_empty() {
+        return wrong("all nodes are of one kind, and there is one number of them");
+    }
+    if request.tasks.is_some_and(|tasks| tasks % nodes != 0) || request.gpus_in_all.is_some() {
+        return wrong("each node gets as many tasks and GPUs as any other");
+    }
+    if spec.has_several_components() {
+        return wrong("a job of several parts has none");
     }
     Ok(())
 }

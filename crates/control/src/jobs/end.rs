@@ -17,7 +17,6 @@ use crate::jobs::ended::Ended;
 use crate::jobs::job::{Job, Submitted};
 use crate::jobs::limits::procedures::leaves;
 use crate::machine::Machine;
-use crate::machine::node_lost::SUPERVISOR_LOST;
 use crate::record::Record;
 use crate::reservations::inside::procedures::{planner_of, uncount_job};
 use crate::rooms::Rooms;
@@ -105,7 +104,7 @@ pub(crate) fn end_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId, end: &End, 
 fn note_of_end(machine: &Machine, job: &Job, end: &End, note: &str) -> String {
     match &end.cause {
         EndCause::LaunchFailed(reason) => reason.clone(),
-        EndCause::SupervisorLost => SUPERVISOR_LOST.to_owned(),
+        EndCause::SupervisorLost => machine.supervisor_lost(job),
         EndCause::NodeLost => machine
             .lost_words(job)
             .unwrap_or_else(|| "a node was lost".into()),

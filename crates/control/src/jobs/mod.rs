@@ -21,6 +21,7 @@ pub(crate) mod job;
 pub(crate) mod licenses;
 pub(crate) mod limits;
 pub(crate) mod live;
+pub(crate) mod losses;
 pub(crate) mod requeue;
 pub(crate) mod resize;
 pub(crate) mod restore;

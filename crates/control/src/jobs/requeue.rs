@@ -29,7 +29,7 @@ impl Jobs {
             return;
         };
         job.held = held.map(|by| by.upon(job.held)).or(job.held);
-        if job.spec().dialect == Dialect::Slurm {
+        if job.spec().dialect == Dialect::Slurm && !job.spec().requeue_terms.expedite {
             let until = now + PAUSE;
             job.change_uncommon(|it| it.not_before = Some(until));
             self.begins_at(until, id);
@@ -46,6 +46,7 @@ pub(crate) fn come_back(
 ) -> (JobSpec, User) {
     let mut spec = JobSpec::clone(&old.spec);
     spec.dependencies.clear();
+    spec.losses = None;
     (spec, owner(conversations, caller, old))
 }
 

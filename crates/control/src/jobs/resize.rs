@@ -9,6 +9,7 @@
 
 use crate::config::ClusterConfig;
 use crate::conversations::Conversations;
+use crate::conversations::messages::notify_job;
 use crate::event::Caller;
 use crate::jobs::Jobs;
 use crate::jobs::arrays::procedures::name_of;
@@ -16,7 +17,7 @@ use crate::jobs::job::Job;
 use crate::jobs::run::Run;
 use crate::jobs::save::save_job;
 use crate::machine::Machine;
-use crate::machine::names::node_list;
+use crate::machine::names::{node_list, serving_list};
 use crate::planning::launch::procedures::order_prepare_on;
 use crate::rooms::Rooms;
 use crate::turn::Turn;
@@ -142,6 +143,54 @@ pub(crate) fn leave_nodes(
         .unwrap_or_default();
     let who = &caller.user.name;
     turn.happened(now, EventKind::Resized, who, EventObject::Job(id), format!("to {list}"));
+}
+
+/// A running job goes on without a node that is lost, where it says so or has one that stands by.
+/// False where it does not: its first node, which runs the script, is never done without.
+pub(crate) fn goes_on_without(rooms: &mut Rooms, turn: &mut Turn, id: JobId, node: NodeId) -> bool {
+    let now = turn.now();
+    let Some(job) = rooms.jobs.get_mut(&id) else {
+        return false;
+    };
+    let (no_kill, several) = (job.spec().no_kill, job.spec().has_several_components());
+    let Some(run) = job.run_mut() else {
+        return false;
+    };
+    let runs = run.started().is_some() && !run.is_over() && run.killed().is_none();
+    let free = runs && run.suspended().is_none() && !several && run.first() != Some(node);
+    let spares = run.spares();
+    let stood_by = run.serving().iter().all(|part| part.node() != node);
+    if !free || (!no_kill && spares == 0) || !run.goes_on_without(node, now) {
+        return false;
+    }
+    save_job(&rooms.machine, &mut rooms.jobs, turn, id);
+    tell_nodes_left(
+        &rooms.config,
+        &mut rooms.machine,
+        &rooms.jobs,
+        &mut rooms.conversations,
+        turn,
+        id,
+    );
+    let list = rooms.jobs.get(&id).and_then(Job::run);
+    let list = list
+        .map(|run| serving_list(&rooms.machine, run))
+        .unwrap_or_default();
+    let name = rooms.machine.name(node);
+    let text = match (stood_by, spares) {
+        (true, _) => format!("node {name}, which stood by, was lost; the job goes on with {list}"),
+        (false, 0) => format!("node {name} was lost; the job goes on with {list}"),
+        (false, _) => {
+            format!(
+                "node {name} was lost; a spare one takes its place, the job goes on with {list}"
+            )
+        }
+    };
+    let object = EventObject::Job(id);
+    turn.happened(now, EventKind::Resized, "controller", object, text.clone());
+    // It runs: there is somebody to tell.
+    drop(notify_job(&rooms.machine, &rooms.jobs, &mut rooms.conversations, turn, id, &text));
+    true
 }
 
 /// The first node hears which nodes the job has: no step goes to others any more.

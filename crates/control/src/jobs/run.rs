@@ -43,6 +43,8 @@ pub(crate) struct Run {
     /// Until then its work is safe.
     checkpoint: Option<Time>,
     lost: BTreeSet<NodeId>,
+    /// How many of its nodes, the last ones, stand by for lost ones.
+    spares: u32,
     steps: StepUse,
     doubtful: bool,
     from_store: bool,
@@ -475,6 +477,21 @@ impl Run {
     /// The node on which its program is started.
     pub fn first(&self) -> Option<NodeId> {
         self.parts.first().map(|p| p.node)
+    }
+
+    /// Nodes of it that stand by for lost ones.
+    pub fn spares(&self) -> u32 {
+        let others = self.parts.len().saturating_sub(1);
+        self.spares.min(u32::try_from(others).unwrap_or(u32::MAX))
+    }
+
+    /// Its shares of the nodes that serve: all but those that stand by.
+    pub fn serving(&self) -> &[Part] {
+        let standing_by = self.spares() as usize;
+        let serving = self.parts.len().checked_sub(standing_by);
+        serving
+            .and_then(|n| self.parts.get(..n))
+            .unwrap_or(&self.parts)
     }
 
     /// It gives that node back while it goes on.

@@ -5,7 +5,7 @@ use crate::jobs::Jobs;
 use crate::jobs::job::Job;
 use crate::jobs::run::Run;
 use crate::machine::Machine;
-use crate::machine::names::node_list;
+use crate::machine::names::serving_list;
 use crate::queues::Queues;
 use crate::rooms::Rooms;
 use crate::workflows::Workflows;
@@ -17,7 +17,7 @@ use cosy_model::{Dialect, Gid, MiB, OsText, variables as names};
 pub(crate) fn variables(rooms: &Rooms, job: &Job, run: &Run, gid: Gid) -> OsText {
     let mut block = Block(Vec::new());
     let spec = job.spec();
-    let nodes = node_list(&rooms.machine, run);
+    let nodes = serving_list(&rooms.machine, run);
     block.set(names::CLUSTER, &rooms.config.name);
     if spec.dialect != Dialect::Cosy {
         block.set(names::DIALECT, spec.dialect.word());
@@ -30,13 +30,16 @@ pub(crate) fn variables(rooms: &Rooms, job: &Job, run: &Run, gid: Gid) -> OsText
     block.set(names::JOB_GID, gid);
     block.set(names::QUEUE, &job.submitted.queue);
     block.set(names::NODES, nodes);
-    block.set(names::NODE_COUNT, run.parts().len());
-    let tasks: u32 = run.parts().iter().map(|p| p.tasks()).sum();
+    block.set(names::NODE_COUNT, run.serving().len());
+    if run.spares() > 0 {
+        block.set(names::SPARES, run.spares());
+    }
+    let tasks: u32 = run.serving().iter().map(|p| p.tasks()).sum();
     block.set(names::TASKS, tasks);
-    let per_node = run.parts().iter().map(|p| p.tasks());
+    let per_node = run.serving().iter().map(|p| p.tasks());
     block.set(names::TASKS_BY_NODE, names::write_counts(per_node));
     block.set(names::CORES_PER_TASK, spec.request.cores_per_task);
-    let cores = run.parts().iter().map(|p| p.amounts().cores);
+    let cores = run.serving().iter().map(|p| p.amounts().cores);
     block.set(names::CORES_BY_NODE, names::write_counts(cores));
     if let Some(each) = memory_per_core(&rooms.queues, job) {
         block.set(names::MEMORY_PER_CORE, each.0);

@@ -4,6 +4,8 @@
 //! lost while the attempt was cleaned up after an end of its own.
 
 use crate::jobs::job::Job;
+use crate::jobs::losses::{LostRun, may_be_lost};
+use crate::jobs::run::Run;
 use crate::machine::Machine;
 use crate::record::AfterRun;
 use cosy_model::node::KillCause;
@@ -26,17 +28,33 @@ impl Machine {
         let killed = || {
             let run = job.run().filter(|run| run.killed().is_none())?;
             let cause = &run.reported()?.cause;
-            (*cause == EndCause::SupervisorLost)
-                .then(|| (cause.clone(), SUPERVISOR_LOST.to_owned()))
+            (*cause == EndCause::SupervisorLost).then(|| (cause.clone(), self.supervisor_lost(job)))
         };
         let lost = self.lost_words(job);
         lost.map(|words| (EndCause::NodeLost, words))
             .or_else(killed)
     }
-}
 
-/// Said of an attempt whose supervisor was killed.
-pub(crate) const SUPERVISOR_LOST: &str = "its supervisor on the node was killed";
+    /// Said of an attempt whose supervisor was killed.
+    pub(crate) fn supervisor_lost(&self, job: &Job) -> String {
+        let node = job.run().and_then(Run::first).map(|node| self.name(node));
+        format!("its supervisor on node {} was killed", node.unwrap_or("(none)"))
+    }
+
+    /// What ended the job's attempt without its doing: the nodes, by name.
+    pub(crate) fn lost_under(&self, job: &Job) -> LostRun {
+        let Some(run) = job.run().filter(|_| self.loss(job).is_some()) else {
+            return LostRun::default();
+        };
+        // A supervisor that was killed is that on the first node.
+        let supervisor = run.first().filter(|_| run.lost().is_empty());
+        let nodes = run.lost().iter().copied().chain(supervisor);
+        LostRun {
+            nodes: nodes.map(|node| self.name(node).to_owned()).collect(),
+            had_begun: run.started().is_some(),
+        }
+    }
+}
 
 /// What follows an attempt that is lost with a node, before that is settled. One whose program
 /// may have run is followed by another only where the job may run again.
@@ -53,7 +71,8 @@ pub(crate) fn after_loss(job: &Job, now: Time) -> AfterRun {
     }
     // Where nobody knows whether it has run it waits, and is held.
     let asks = run.is_doubtful() && !job.spec().attended;
-    match asks || job.submitted().runs_again(run.may_have_run()) {
+    let again = run.started().is_none() || may_be_lost(job.spec());
+    match asks || (again && job.submitted().runs_again(run.may_have_run())) {
         true => AfterRun::Requeue,
         false => AfterRun::End(lost_end(EndCause::NodeLost, run.started(), now)),
     }

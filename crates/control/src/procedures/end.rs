@@ -10,6 +10,8 @@ use crate::jobs::allocations::{order_end_held, with_steps};
 use crate::jobs::end::end_job;
 use crate::jobs::job::Job;
 use crate::jobs::limits::procedures::stops;
+use crate::jobs::losses::LostRun;
+use crate::jobs::losses::procedures::note_loss;
 use crate::jobs::run::Run;
 use crate::jobs::save::save_job;
 use crate::machine::Machine;
@@ -24,6 +26,7 @@ use crate::rooms::Rooms;
 use crate::triggers::watch::procedures::watch_node;
 use crate::turn::Turn;
 use crate::workflows::course::procedures::flow_tries_again;
+use cosy_model::job::Losses;
 use cosy_model::node::KillCause;
 use cosy_model::policy::PreemptMode;
 use cosy_model::{End, EndCause, EventKind, EventObject, JobId, NodeId, Span, Time};
@@ -289,9 +292,12 @@ pub(crate) fn wait_again(rooms: &mut Rooms, turn: &mut Turn, id: JobId, held: Op
         .get(&id)
         .and_then(|job| rooms.machine.loss(job))
         .map(|(_, words)| words);
+    let job = rooms.jobs.get(&id);
+    let under = job.map_or_else(LostRun::default, |job| rooms.machine.lost_under(job));
     if !rooms.jobs.waits_again(id) {
         return;
     }
+    let held = note_loss(rooms, turn, id, &under).or(held);
     rooms.jobs.pause_before_again(now, id, held);
     save_job(&rooms.machine, &mut rooms.jobs, turn, id);
     turn.happened(
@@ -299,12 +305,34 @@ pub(crate) fn wait_again(rooms: &mut Rooms, turn: &mut Turn, id: JobId, held: Op
         EventKind::Requeued,
         "controller",
         EventObject::Job(id),
-        lost.unwrap_or_default(),
+        lost.clone().unwrap_or_default(),
     );
-    if let Some(mail) = mail_of(&rooms.config, &rooms.jobs[&id], &News::Requeued) {
+    let mail = rooms.jobs.get(&id).and_then(|job| {
+        let why = after_loss_words(job, lost);
+        mail_of(&rooms.config, job, &News::Requeued(&why))
+    });
+    if let Some(mail) = mail {
         turn.effect(mail);
     }
     review(rooms, turn, id);
+}
+
+/// What its owner is told of a loss, and of what follows from it.
+fn after_loss_words(job: &Job, lost: Option<String>) -> String {
+    let Some(lost) = lost else {
+        return String::new();
+    };
+    let losses = job.spec().losses.as_deref();
+    let names: Vec<&str> = losses.into_iter().flat_map(Losses::names).collect();
+    let avoids = match names.is_empty() {
+        true => String::new(),
+        false => format!(" It does not go to {} for a while.", cosy_model::fold(&names)),
+    };
+    let held = match job.held() {
+        Some(HeldBy::Losses) => " It was lost too often and is held: release it to run it again.",
+        Some(_) | None => "",
+    };
+    format!("{lost}.{avoids}{held}")
 }
 
 /// A program that fails when its time is over has failed of that. Its parts are ended each by the clock

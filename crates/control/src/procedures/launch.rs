@@ -83,7 +83,9 @@ pub(crate) fn start_job(rooms: &mut Rooms, turn: &mut Turn, id: JobId) -> bool {
     let Some(job) = rooms.jobs.get_mut(&id) else {
         return false;
     };
-    job.starts(Run::new(now, limit, parts));
+    let mut run = Run::new(now, limit, parts);
+    run.has_spares(job.spec().spares);
+    job.starts(run);
     runs(rooms, id);
     count_start(&rooms.config, &rooms.machine, &mut rooms.queues, &mut rooms.jobs, now, base, id);
     note_start(&rooms.config, &rooms.jobs, &mut rooms.planning, &mut rooms.reservations, now, id);

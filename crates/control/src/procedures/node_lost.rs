@@ -1,12 +1,13 @@
 //! Nodes of which nothing is heard are lost, and attempts end because of it.
 
+use crate::jobs::resize::goes_on_without;
 use crate::machine::node_lost::after_loss;
 use crate::machine::nodes::procedures::{fencing, lose_node};
 use crate::machine::reports::job_key;
 use crate::procedures::end::{abandon, give_back};
 use crate::rooms::Rooms;
 use crate::turn::Turn;
-use cosy_model::node::{KillCause, NodeOrder};
+use cosy_model::node::{AttemptKey, KillCause, NodeOrder};
 use cosy_model::{EventKind, EventObject, JobId, NodeId, Span};
 
 /// Looks for nodes that were silent too long.
@@ -40,6 +41,16 @@ pub(crate) fn give_up_node(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, why: 
     rooms.triggers.programs_lost(now, &name);
     let jobs: Vec<JobId> = rooms.machine.node(id).jobs().iter().copied().collect();
     for job_id in jobs {
+        let object = EventObject::Job(job_id);
+        let key = job_key(rooms.jobs.get(&job_id));
+        if goes_on_without(rooms, turn, job_id, id) {
+            turn.happened(now, EventKind::NodeLost, "controller", object, format!("{name}: {why}"));
+            end_there(rooms, turn, id, key);
+            if !reached {
+                give_back(rooms, turn, job_id, id);
+            }
+            continue;
+        }
         let Some(job) = rooms.jobs.get_mut(&job_id) else {
             continue;
         };
@@ -53,17 +64,20 @@ pub(crate) fn give_up_node(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, why: 
         let ends = job.run().is_some_and(|run| run.is_over());
         let clean = (ends || !reached).then_some(id);
         let after = after_loss(job, now);
-        let object = EventObject::Job(job_id);
         turn.happened(now, EventKind::NodeLost, "controller", object, format!("{name}: {why}"));
-        let key = job_key(rooms.jobs.get(&job_id));
         abandon(rooms, turn, job_id, after, clean);
-        if let Some(key) = key {
-            rooms.machine.order(turn, id, |node| NodeOrder::Kill {
-                key: key.into(),
-                node,
-                cause: KillCause::Superseded,
-                preempted: false,
-            });
-        }
+        end_there(rooms, turn, id, key);
+    }
+}
+
+/// What a node that is given up has of an attempt is to end.
+fn end_there(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, key: Option<AttemptKey>) {
+    if let Some(key) = key {
+        rooms.machine.order(turn, id, |node| NodeOrder::Kill {
+            key: key.into(),
+            node,
+            cause: KillCause::Superseded,
+            preempted: false,
+        });
     }
 }

@@ -5,7 +5,7 @@ use crate::clock::procedures::{end_on_our_clock, has_run_for, note_clock_of, sta
 use crate::event::{Effect, LinkId};
 use crate::jobs::allocations::{awaits_addresses, order_awaiting, order_end_held};
 use crate::jobs::job::Job;
-use crate::jobs::resize::repeat_resizes;
+use crate::jobs::resize::{goes_on_without, repeat_resizes};
 use crate::jobs::steps::steps_ended;
 use crate::machine::availability::{drain_by_itself, welcome};
 use crate::machine::node_lost::after_loss;
@@ -302,7 +302,14 @@ pub(crate) fn ended_on(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, key: Atte
     if run.leaves(id) {
         return give_back(rooms, turn, key.job, id);
     }
-    if end.cause == EndCause::NodeLost {
+    let lost = end.cause == EndCause::NodeLost;
+    if lost && goes_on_without(rooms, turn, key.job, id) {
+        return give_back(rooms, turn, key.job, id);
+    }
+    let Some(run) = rooms.jobs.get_mut(&key.job).and_then(Job::run_mut) else {
+        return;
+    };
+    if lost {
         run.note_lost(id);
     }
     if run.is_over() {
@@ -461,6 +468,13 @@ pub(crate) fn not_in_inventory(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, j
     }
     let rebooted = part.boot_id() != boot;
     let was_there = part.is_ready() || run.started().is_some();
+    if (rebooted || was_there) && goes_on_without(rooms, turn, job_id, id) {
+        return give_back(rooms, turn, job_id, id);
+    }
+    let Some(job) = rooms.jobs.get_mut(&job_id) else {
+        return;
+    };
+    let Some(run) = job.run_mut() else { return };
     if rebooted || (was_there && !run.is_over()) {
         run.note_lost(id);
     }

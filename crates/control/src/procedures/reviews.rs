@@ -8,6 +8,7 @@ use crate::jobs::job::{Phase, Place, TaskOutcome};
 use crate::jobs::limits::ageing::look_at_age;
 use crate::jobs::limits::guarantee::threshold;
 use crate::jobs::limits::procedures::{stand_aside, stands_in_line};
+use crate::jobs::losses::procedures::forgive;
 use crate::jobs::reviews::procedures::{next_within, still_wait};
 use crate::jobs::reviews::{AT_ONCE, Again, REFILL, STEPS_OF_END, Steps, weight};
 use crate::planning::making_room::may_ask_for_room;
@@ -28,6 +29,10 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     if !job.is_waiting() {
         return;
     }
+    forgive(rooms, turn, id);
+    let Some(job) = rooms.jobs.get(&id) else {
+        return;
+    };
     if let Some((cause, note)) = hopeless(&rooms.config, &rooms.jobs, &rooms.aside, now, job) {
         return end_hopeless(rooms, turn, id, cause, note);
     }

@@ -16,6 +16,8 @@ pub enum HeldBy {
     Special,
     /// The controller, because the store was restored and nobody knows whether it has run.
     Restored,
+    /// The controller, because it was lost with nodes too often.
+    Losses,
 }
 
 impl HeldBy {
@@ -23,7 +25,8 @@ impl HeldBy {
     pub(crate) const fn upon(self, old: Option<Self>) -> Self {
         match old {
             Some(Self::Admin) => Self::Admin,
-            Some(Self::User | Self::Requeued | Self::Special | Self::Restored) | None => self,
+            Some(Self::User | Self::Requeued | Self::Special | Self::Restored | Self::Losses)
+            | None => self,
         }
     }
 

@@ -451,6 +451,8 @@ pub struct World {
     /// What first words of daemons were answered.
     pub answers: BTreeMap<LinkId, LinkAnswer>,
     pub mails: Vec<String>,
+    /// What they say, in the same order.
+    pub bodies: Vec<String>,
     /// Programs of triggers that were ordered.
     pub programs: Vec<Launch>,
     /// What jobs were told.
@@ -639,6 +641,7 @@ impl World {
             rules_refuse: None,
             answers: BTreeMap::new(),
             mails: Vec::new(),
+            bodies: Vec::new(),
             programs: Vec::new(),
             notes: Vec::new(),
             signals: Vec::new(),
@@ -880,7 +883,10 @@ impl World {
                     passage: Ok(passage),
                 },
             )),
-            Effect::Mail { subject, .. } => self.mails.push(subject),
+            Effect::Mail { subject, body, .. } => {
+                self.mails.push(subject);
+                self.bodies.push(body);
+            }
         }
     }
 

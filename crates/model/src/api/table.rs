@@ -248,6 +248,11 @@ job_fields! {
     SuspendedSince = "suspended_since", Time;
     /// When it gave nodes back last.
     Resized = "resized", Time;
+    /// Of its nodes so many stand by for lost ones.
+    Spares = "spares", Number;
+    /// Nodes that it was lost with: while it waits or runs those that it does not go to, at its end
+    /// those that were lost under it.
+    FailedNodes = "failed_nodes", Text;
     /// When it was told to make room for a more important job.
     PreemptTime = "preempt_time", Time;
     /// From when on it may have to make room for one.

@@ -32,6 +32,10 @@ impl Reader {
             "clustername" => self.cluster_name(line, value),
             "killwait" => self.cluster.grace = self.seconds(line, name, value),
             "slurmdtimeout" => self.node_timeout(line, value),
+            "maxbatchrequeue" => {
+                let most = value.parse().ok().filter(|most| *most > 0);
+                self.cluster.max_requeues = self.told(line, name, value, most);
+            }
             "minjobage" => {
                 self.cluster.keep_ended = self.seconds(line, name, value).filter(some_time);
             }

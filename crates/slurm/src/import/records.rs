@@ -157,6 +157,7 @@ pub(super) struct Cluster {
     pub name: String,
     pub grace: Option<Span>,
     pub node_timeout: Option<Span>,
+    pub max_requeues: Option<u32>,
     pub keep_ended: Option<Span>,
     pub max_array_tasks: Option<u64>,
     pub first_job: Option<u64>,

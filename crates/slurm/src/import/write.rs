@@ -106,6 +106,9 @@ fn cluster(out: &mut TomlOutput, cluster: &Cluster, admins: &BTreeSet<String>) {
     out.seconds("grace", cluster.grace);
     out.seconds("batch_delay", cluster.batch_delay);
     out.seconds("node_timeout", cluster.node_timeout);
+    if let Some(most) = cluster.max_requeues {
+        out.plain("max_requeues", most);
+    }
     out.seconds("keep_ended", cluster.keep_ended);
     if let Some(most) = cluster.max_array_tasks {
         out.plain("max_array_tasks", most);

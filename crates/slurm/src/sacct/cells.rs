@@ -57,6 +57,7 @@ pub fn cell(field: Field, row: &Row<'_>, look: &ValueStyle) -> String {
             false => stamp(row.start(), look, "Unknown"),
         },
         Field::ExitCode => exit_text(accounted(row.exit())),
+        Field::FailedNode => whole(text(F::FailedNodes)),
         Field::Flags => whole(String::new()),
         Field::GID => whole(number(job.count(F::Gid))),
         Field::Group => {
@@ -70,10 +71,8 @@ pub fn cell(field: Field, row: &Row<'_>, look: &ValueStyle) -> String {
             true => String::new(),
             false => "Unknown".to_owned(),
         },
-        Field::NodeList => match row.nodes() {
-            "" => "None assigned".to_owned(),
-            nodes => nodes.to_owned(),
-        },
+        Field::NodeList if row.nodes().is_empty() => "None assigned".to_owned(),
+        Field::NodeList => row.nodes().to_owned(),
         Field::NTasks => row.tasks().map_or_else(String::new, number),
         Field::Partition => whole(job.partition().to_owned()),
         Field::Planned | Field::Reserved => whole(duration(planned(row))),

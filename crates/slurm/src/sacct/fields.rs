@@ -57,6 +57,7 @@ fields! {
     Eligible 19;
     End 19;
     ExitCode 8;
+    FailedNode 15;
     Flags 20;
     GID 6;
     Group 9;

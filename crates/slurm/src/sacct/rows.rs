@@ -416,6 +416,7 @@ pub const NEEDS: &[F] = &[
     F::Attended,
     F::Restarts,
     F::SuspendedFor,
+    F::FailedNodes,
 ];
 
 /// In the accounts of Slurm a job that has nodes runs until its end: that they get ready or

@@ -97,6 +97,7 @@ fn head(whole: &Row<'_>) -> Data {
         ("derived_exit_code", ended(job.derived_exit())),
         ("time", times(whole, limit)),
         ("exit_code", ended(whole.exit())),
+        ("failed_node", job.text(F::FailedNodes).into()),
         ("flags", Data::List(Vec::new())),
         (
             "group",

@@ -70,6 +70,7 @@ pub const FIELDS: &[JobField] = &[
     JobField::SubmitSession,
     JobField::Require,
     JobField::Avoid,
+    JobField::FailedNodes,
     JobField::Nodes,
     JobField::BatchHost,
     JobField::NodeCount,
@@ -294,13 +295,23 @@ fn places(sheet: &mut Sheet, job: &JobView<'_>) {
             clean(host),
             job.count(JobField::SubmitSession)
         ))
-        .line(format!(
-            "ReqNodeList={} ExcNodeList={}",
-            text(job, JobField::Require),
-            text(job, JobField::Avoid)
-        ))
+        .line(format!("ReqNodeList={} ExcNodeList={}", text(job, JobField::Require), excluded(job)))
         .line(format!("NodeList={}", clean(job.text(JobField::Nodes))))
         .maybe(first);
+}
+
+/// Nodes that it does not go to: as it was asked, and because it was lost with them.
+fn excluded(job: &JobView<'_>) -> String {
+    let failed = match job.our_state().is_end() {
+        true => "",
+        false => job.text(JobField::FailedNodes),
+    };
+    let both = [job.text(JobField::Avoid), failed];
+    let lists: Vec<&str> = both.into_iter().filter(|list| !list.is_empty()).collect();
+    match lists.is_empty() {
+        true => text(job, JobField::Avoid),
+        false => clean(&lists.join(",")),
+    }
 }
 
 fn amounts(sheet: &mut Sheet, job: &JobView<'_>, options: ShowOptions<'_>) {

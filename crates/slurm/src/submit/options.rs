@@ -83,6 +83,10 @@ pub struct SubmitOptions {
     pub priority: Option<u32>,
     /// Whether the job starts again when its node is lost (`--requeue`, `--no-requeue`).
     pub requeue: Option<bool>,
+    /// `--no-kill`: the job goes on without a node that is lost.
+    pub no_kill: bool,
+    /// `--requeue=expedite`: it waits for nothing but its turn.
+    pub expedite: bool,
     /// Fewest and most nodes (`--nodes`).
     pub nodes: Option<NodeCount>,
     /// Tasks on all nodes together (`--ntasks`).
@@ -341,6 +345,7 @@ impl SubmitOptions {
             "tmp" => self.disk = Some(size()?),
             "exclusive" => self.exclusive = Some(exclusive(found)?),
             "oversubscribe" => self.exclusive = Some(false),
+            "requeue" => (self.requeue, self.expedite) = (Some(true), expedite(found)?),
             "contiguous" => self.contiguous = true,
             "overcommit" => self.overcommit = true,
             "use-min-nodes" => self.fewest_nodes = true,
@@ -381,8 +386,8 @@ impl SubmitOptions {
     fn manners(&mut self, found: &GivenOption, program: Program) -> bool {
         match (found.name, program) {
             ("hold", _) => self.hold = true,
-            ("requeue", _) => self.requeue = Some(true),
-            ("no-requeue", _) => self.requeue = Some(false),
+            ("no-kill", Program::Sbatch | Program::Salloc) => self.no_kill = found.text() != "off",
+            ("no-requeue", _) => (self.requeue, self.expedite) = (Some(false), false),
             ("ignore-pbs", _) => self.ignore_pbs = true,
             ("verbose", _) => self.verbose = self.verbose.saturating_add(1),
             ("quiet", _) => self.quiet = true,
@@ -524,6 +529,14 @@ fn exclusive(found: &GivenOption) -> Result<bool, Fault> {
         None | Some("user" | "mcs" | "exclusive") => Ok(true),
         Some("oversubscribe") => Ok(false),
         Some(_) => Err(Fault::specification("exclusive")),
+    }
+}
+
+fn expedite(found: &GivenOption) -> Result<bool, Fault> {
+    match given(found).as_deref() {
+        None => Ok(false),
+        Some("expedite") => Ok(true),
+        Some(_) => Err(Fault::specification("requeue")),
     }
 }
 
@@ -700,6 +713,7 @@ mod tests {
                 "mail-type" => "END",
                 "export" | "propagate" => "ALL",
                 "kill-on-invalid-dep" => "yes",
+                "requeue" => "expedite",
                 "exclusive" => "user",
                 "open-mode" => "append",
                 "distribution" => "block",

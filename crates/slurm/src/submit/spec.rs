@@ -2,7 +2,7 @@
 
 use super::options::{Memory, SubmitOptions};
 use super::{Fault, array, constraint, count, depend, export::Propagate, gpus, gres, sampling};
-use cosy_model::job::{MemoryRequest, ResourceRequest, Rlimits};
+use cosy_model::job::{MemoryRequest, RequeueTerms, ResourceRequest, Rlimits};
 use cosy_model::limits::{HOST_LIST_BYTES, NAME_BYTES};
 use cosy_model::{
     ArraySpec, CountedResources, Dialect, JobSpec, MiB, OsText, Program, ReservationId, Span, Time,
@@ -87,6 +87,11 @@ pub fn build(
         any_dependency: depend.any,
         end_if_never: job_options.end_if_never,
         requeue: job_options.requeue.unwrap_or(true),
+        no_kill: job_options.no_kill,
+        requeue_terms: RequeueTerms {
+            most: None,
+            expedite: job_options.expedite,
+        },
         stdout: file(&job_options.output),
         stderr: file(&job_options.error),
         stdin: file(&job_options.input),

@@ -132,7 +132,7 @@ const BINDING: OptionSupport = Ignored("the system binds tasks to the cores of t
 const NOT_HERE: OptionSupport = Refused("the command runs here; give it to srun");
 
 /// The options, in the order in which the help lists them.
-pub static TABLE: [OptionEntry; 166] = [
+pub static TABLE: [OptionEntry; 167] = [
     both(SBATCH, b'a', "array", Value, "=INDEXES", Done, "make an array of these tasks"),
     both(ALL, b'A', "account", Value, "=NAME", Done, "charge the job to this account"),
     long(SRUN, "acctg-freq", Value, "=SPEC", PROFILING, "how often to take samples"),
@@ -260,13 +260,14 @@ pub static TABLE: [OptionEntry; 166] = [
         "id of the job",
     ),
     both(ALL, b'J', "job-name", Value, "=NAME", Done, "name of the job"),
+    both(BATCH_ALLOC, b'k', "no-kill", Perhaps, "[=off]", Done, "go on when a node is lost"),
     both(
-        ALL,
+        SRUN,
         b'k',
         "no-kill",
         Perhaps,
         "[=off]",
-        Ignored("a job ends when one of its nodes is lost"),
+        Ignored("a step ends when one of its nodes is lost; the job can go on (sbatch --no-kill)"),
         "go on when a node is lost",
     ),
     both(
@@ -391,7 +392,14 @@ pub static TABLE: [OptionEntry; 166] = [
         "boot the nodes first",
     ),
     both(SRUN, b'r', "relative", Value, "=N", Done, "begin at this node of the job"),
-    long(SBATCH, "requeue", Nothing, "", Done, "run the job again after a node was lost"),
+    long(
+        SBATCH,
+        "requeue",
+        Perhaps,
+        "[=expedite]",
+        Done,
+        "run the job again after a node was lost, without a pause",
+    ),
     both(
         ALL,
         b's',

@@ -204,6 +204,9 @@ pub fn options(program: Program, get: &dyn Fn(&str) -> Option<OsString>) -> Vec<
         };
         let value = match entry.opt.argument {
             Argument::Value => Some(value).filter(|v| !v.is_empty()),
+            // Any text means the flag; one word more was added later.
+            Argument::Perhaps if name == "requeue" && unset(&value) => continue,
+            Argument::Perhaps if name == "requeue" => Some(value).filter(|v| v == "expedite"),
             Argument::Perhaps => Some(value).filter(|v| !v.is_empty()),
             Argument::Nothing if unset(&value) => continue,
             Argument::Nothing => None,

@@ -72,8 +72,8 @@ pub fn cell<'a>(
         JobField::SuspendedFor | JobField::SuspendedSince => suspension(facts, field),
         JobField::Resized => time(facts.attempt_times().resized),
         JobField::PreemptTime | JobField::PreemptEligible => preemption(facts, field),
-        JobField::NodeCount => number(node_count(facts)),
-        JobField::Nodes => text(fold(&facts.held().map(|held| held.node).collect::<Vec<_>>())),
+        JobField::Spares | JobField::NodeCount => number(nodes_counted(facts, field)),
+        JobField::Nodes | JobField::FailedNodes => text(fold(&nodes(facts, field))),
         JobField::BatchHost => text(facts.held().next().map_or("", |held| held.node)),
         JobField::Tasks => number(tasks(facts)),
         JobField::Cores => number(cores(facts)),
@@ -175,6 +175,21 @@ fn maybe(n: Option<impl Into<u64>>) -> Cell<'static> {
 
 fn signed(n: Option<i32>) -> Cell<'static> {
     n.map_or(Cell::None, |n| Cell::Number(i64::from(n)))
+}
+
+fn nodes_counted(facts: &impl JobFacts, field: JobField) -> u64 {
+    match field {
+        JobField::Spares => facts.status().spares.into(),
+        _ => node_count(facts),
+    }
+}
+
+/// Nodes that it holds, or that it was lost with.
+fn nodes<F: JobFacts>(facts: &F, field: JobField) -> Vec<&str> {
+    match field {
+        JobField::FailedNodes => facts.failed_nodes(),
+        _ => facts.held().map(|held| held.node).collect(),
+    }
 }
 
 fn suspension<'a>(facts: &impl JobFacts, field: JobField) -> Cell<'a> {

@@ -25,6 +25,8 @@ pub trait JobFacts {
     fn reason(&self) -> Reason<'_>;
     /// What it holds or held last, node by node; nothing while it waits.
     fn held(&self) -> impl Iterator<Item = NodeHoldings<'_>>;
+    /// Nodes that it was lost with: see [`JobField::FailedNodes`](cosy_model::api::JobField).
+    fn failed_nodes(&self) -> Vec<&str>;
     /// Its number in the order of service; 0 when held.
     fn priority(&self) -> i64;
     /// What its priority is made of, where its queue orders by more than dates and it waits for its turn.
@@ -79,6 +81,8 @@ pub struct JobStatus {
     pub not_before: Option<Time>,
     /// Who holds it.
     pub held_by: Option<Holder>,
+    /// How many of its nodes stand by for lost ones.
+    pub spares: u32,
     /// It was changed and is not like the others of its array; unknown in history.
     pub apart: Option<bool>,
 }

@@ -93,9 +93,10 @@ pub const fn is_told_to_others(field: JobField, over: bool) -> bool {
         | JobField::Elapsed
         | JobField::TimeLimit
         | JobField::TimeMin
-        | JobField::Deadline => true,
-        JobField::SuspendedFor | JobField::SuspendedSince | JobField::Resized => true,
-        JobField::PreemptTime | JobField::PreemptEligible => true,
+        | JobField::Deadline
+        | JobField::Resized => true,
+        JobField::SuspendedFor | JobField::SuspendedSince | JobField::FailedNodes => true,
+        JobField::PreemptTime | JobField::PreemptEligible | JobField::Spares => true,
         // What its user has written, and who pays.
         JobField::Name
         | JobField::Account

@@ -102,7 +102,8 @@ pub fn why(reason: &WaitReason, waiting: Waiting<'_>) -> String {
         | WaitReason::HeldByAdmin
         | WaitReason::HeldRequeued
         | WaitReason::HeldSpecial
-        | WaitReason::HeldRestored => of_hold(reason).to_owned(),
+        | WaitReason::HeldRestored
+        | WaitReason::HeldLosses => of_hold(reason).to_owned(),
         WaitReason::QueueTimeLimit => {
             format!("its time limit is more than queue {queue} allows")
         }
@@ -120,10 +121,7 @@ pub fn why(reason: &WaitReason, waiting: Waiting<'_>) -> String {
         }
         WaitReason::Reservation => "an accepted reservation is in the way".to_owned(),
         WaitReason::ReservationStart => "its reservation has not begun".to_owned(),
-        WaitReason::ReservationGone => {
-            "its reservation is over or was given back: change its reservation or cancel it"
-                .to_owned()
-        }
+        WaitReason::ReservationGone => RESERVATION_GONE.to_owned(),
         WaitReason::Directory => {
             "the directory service does not tell the user's groups; it is asked again and again"
                 .to_owned()
@@ -141,12 +139,18 @@ pub fn why(reason: &WaitReason, waiting: Waiting<'_>) -> String {
     }
 }
 
+const RESERVATION_GONE: &str =
+    "its reservation is over or was given back: change its reservation or cancel it";
+
 /// Who holds it, and how it is let go.
 const fn of_hold(reason: &WaitReason) -> &'static str {
     match reason {
         WaitReason::HeldByUser => "it is held by its user: 'cosy release' lets it go",
         WaitReason::HeldRestored => {
             "the controller's store was restored from an old copy: it may have run since. Look at its output, then 'cosy release' lets it run, and 'cosy cancel' ends it"
+        }
+        WaitReason::HeldLosses => {
+            "nodes were lost under it too often (max_requeues), so it may be what they fail of: 'cosy release' lets it run once more, 'cosy cancel' ends it"
         }
         WaitReason::HeldRequeued | WaitReason::HeldSpecial => {
             "it was put back into the queue and is held: 'cosy release' lets it go"

@@ -11,7 +11,7 @@ use crate::jobs::Jobs;
 use crate::jobs::job::{Job, Submitted};
 use crate::jobs::variables::variables;
 use crate::machine::Machine;
-use crate::machine::names::node_list;
+use crate::machine::names::serving_list;
 use crate::planning::Planning;
 use crate::queues::access::procedures::may_touch;
 use crate::reservations::Reservations;
@@ -79,7 +79,7 @@ fn entry_of(machine: &Machine, job: &Job) -> Option<AllocationEndpoint> {
     let first = machine.node(part.node());
     Some(AllocationEndpoint {
         key: job.key(),
-        nodes: node_list(machine, run),
+        nodes: serving_list(machine, run),
         socket: Some(first.step_socket().to_owned()).filter(|socket| !socket.is_empty()),
         boot_id: part.boot_id().to_owned(),
     })

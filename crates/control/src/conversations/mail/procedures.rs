@@ -15,7 +15,7 @@ pub(crate) fn mail_of(config: &ClusterConfig, job: &Job, news: &News<'_>) -> Opt
     let mail = &job.spec().mail;
     let (wanted, what) = match news {
         News::Began => (mail.begin, "began".to_owned()),
-        News::Requeued => (mail.requeue, "was requeued".to_owned()),
+        News::Requeued(_) => (mail.requeue, "was requeued".to_owned()),
         News::StartMoved(by) => {
             (mail.begin, format!("will start later: room is made for job {by}"))
         }
@@ -47,8 +47,12 @@ pub(crate) fn mail_of(config: &ClusterConfig, job: &Job, news: &News<'_>) -> Opt
 
 /// Of a job that has ended why, and what it used of what it had.
 fn body(job: &Job, news: &News<'_>) -> String {
-    let News::Ended(end, note) = news else {
-        return String::new();
+    let (end, note) = match news {
+        News::Ended(end, note) => (end, note),
+        News::Requeued(why) if !why.is_empty() => return format!("{why}\n"),
+        News::Requeued(_) | News::Began | News::StartMoved(_) | News::Share(_) => {
+            return String::new();
+        }
     };
     let note = (!note.is_empty()).then(|| (*note).to_owned());
     let used = job.run().and_then(|run| used(run, end));

@@ -13,6 +13,7 @@ use crate::jobs::dependencies::{
 };
 use crate::jobs::job::{Group, Job, Member, Place, Submitted, TaskOutcome};
 use crate::jobs::limits::guarantee::no_place;
+use crate::jobs::losses::next_forgiven;
 use crate::jobs::reviews::Again;
 use crate::queues::order;
 use crate::reservations::inside::clearance::with_clearance;
@@ -114,7 +115,9 @@ pub(crate) fn next_look(
         .iter()
         .filter_map(|d| delayed_until(jobs, aside, job.member, d));
     let fresh = fresh_until(config, job);
+    let forgiven = next_forgiven(job.spec(), config.policy.requeue_avoids);
     let all = latest.into_iter().chain(delayed).chain(fresh);
+    let all = all.chain(forgiven);
     all.filter(|at| *at > now).min()
 }
 

@@ -26,6 +26,7 @@ impl Run {
             promised: None,
             checkpoint: None,
             lost: BTreeSet::new(),
+            spares: 0,
             steps: StepUse::default(),
             doubtful: false,
             from_store: false,
@@ -163,6 +164,21 @@ impl Run {
             self.resized = Some(now);
         }
         nodes
+    }
+
+    /// So many of its nodes stand by for lost ones.
+    pub fn has_spares(&mut self, spares: u32) {
+        self.spares = spares;
+    }
+
+    /// It goes on without a node that is lost: one that stood by serves in its place, if there is
+    /// one, or it was the lost one. False where it had no such node.
+    pub fn goes_on_without(&mut self, node: NodeId, now: Time) -> bool {
+        let stay = self.parts.iter().map(|part| part.node);
+        let stay: BTreeSet<NodeId> = stay.filter(|other| *other != node).collect();
+        let gone = self.gives_back_all_but(&stay, now);
+        self.spares = self.spares.saturating_sub(1);
+        !gone.is_empty()
     }
 
     /// A node has nothing of it any more; `None` where it had nothing before.

@@ -96,6 +96,7 @@ impl Run {
             promised: row.promised,
             checkpoint: row.checkpoint,
             lost: restored.lost,
+            spares: row.spares,
             steps: StepUse::default(),
             doubtful: row.doubtful,
             from_store: true,
@@ -126,6 +127,7 @@ impl Run {
             promised: self.promised,
             checkpoint: self.checkpoint,
             lost: self.lost.iter().map(|node| names(*node)).collect(),
+            spares: self.spares,
             doubtful: self.doubtful,
             reported: self.reported.clone(),
         }

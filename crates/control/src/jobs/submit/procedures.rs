@@ -43,6 +43,7 @@ pub(crate) fn ready(
         array,
     } = submission;
     check_program(&spec.program, &script)?;
+    spec.losses = None;
     let indices = array_indices(&rooms.config, array.as_ref())?;
     if indices.is_some() && spec.has_several_components() {
         return Err(Refusal::invalid("a job of several parts cannot be an array as well"));

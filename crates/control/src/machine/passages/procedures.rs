@@ -39,7 +39,7 @@ impl Machine {
             memory: part.memory(),
             gpus: part.amounts().gpus,
         };
-        run.parts().iter().map(part).collect()
+        run.serving().iter().map(part).collect()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::config::ClusterConfig;
 use crate::jobs::job::Place;
+use crate::jobs::losses::elsewhere;
 use crate::machine::Machine;
 use crate::planning::Planning;
 use crate::queues::demand::{Lifted, about, amounts, counts, over, tasks_cap, time_limit};
@@ -12,11 +13,31 @@ use cosy_sched::{Component, Demand, NodeMask, Shortage};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Where a job would stand in a queue.
+/// Where a job would stand in a queue: on other nodes than those that it was lost with, if there are
+/// enough.
 ///
 /// # Errors
 /// A refusal that names the limit and its figure.
 pub(crate) fn place(
+    config: &ClusterConfig,
+    machine: &Machine,
+    queues: &Queues,
+    planning: &Planning,
+    spec: &JobSpec,
+    at: (QueueId, Lifted),
+    user: &User,
+) -> Result<Place, Refusal> {
+    let other = elsewhere(machine, spec);
+    let other = other
+        .and_then(|spec| place_as_asked(config, machine, queues, planning, &spec, at, user).ok());
+    match other {
+        Some(place) => Ok(place),
+        None => place_as_asked(config, machine, queues, planning, spec, at, user),
+    }
+}
+
+/// The same, on any nodes that it may have.
+fn place_as_asked(
     config: &ClusterConfig,
     machine: &Machine,
     queues: &Queues,

@@ -1,0 +1,142 @@
+//! Jobs that were lost with nodes: with which, how often, and from which they are kept.
+//!
+//! A node that a job was lost with may kill it again, and stands idle before others do. So the
+//! job goes to other nodes for a while, unless none that are left would ever do, and inside of a
+//! reservation, whose nodes are all that it may have. It is kept from them by what it asks for
+//! ([`JobSpec::losses`]): where a job stands is worked out in one way, whatever it comes from.
+
+pub(crate) mod procedures;
+
+use crate::machine::Machine;
+use cosy_model::job::{FailedNode, Losses};
+use cosy_model::{JobSpec, Span, Time, limits};
+
+/// What was lost with a run.
+#[derive(Debug, Default)]
+pub(crate) struct LostRun {
+    /// The names of the nodes.
+    pub nodes: Vec<String>,
+    /// Its program had begun.
+    pub had_begun: bool,
+}
+
+/// What a job asks for after it was lost once more. Where `avoids` is zero it may go anywhere.
+fn after(spec: &JobSpec, lost: &LostRun, now: Time, avoids: Span) -> JobSpec {
+    let mut losses = spec.losses.as_deref().cloned().unwrap_or_default();
+    losses.count = losses.count.saturating_add(u32::from(lost.had_begun));
+    for name in lost.nodes.iter().filter(|_| avoids > Span::ZERO) {
+        losses.nodes.retain(|known| known.name != *name);
+        losses.nodes.push(FailedNode {
+            name: name.clone(),
+            at: now,
+        });
+    }
+    let many = losses.nodes.len().saturating_sub(limits::FAILED_NODES);
+    losses.nodes.drain(..many);
+    with(spec, losses)
+}
+
+/// What it asks for when it is kept from none any more with which it was lost long enough ago;
+/// `None` where that changes nothing. A loss that is still to come was noted by a clock that was
+/// wrong.
+fn forgiven(spec: &JobSpec, now: Time, avoids: Span) -> Option<JobSpec> {
+    let mut losses = spec.losses.as_deref()?.clone();
+    let before = losses.nodes.len();
+    losses
+        .nodes
+        .retain(|node| node.at <= now && now < node.at + avoids);
+    (losses.nodes.len() != before).then(|| with(spec, losses))
+}
+
+fn with(spec: &JobSpec, losses: Losses) -> JobSpec {
+    JobSpec {
+        losses: Some(Box::new(losses)),
+        ..spec.clone()
+    }
+}
+
+/// When the next node is one that it may go to again.
+pub(crate) fn next_forgiven(spec: &JobSpec, avoids: Span) -> Option<Time> {
+    let nodes = &spec.losses.as_deref()?.nodes;
+    nodes.iter().map(|node| node.at + avoids).min()
+}
+
+/// Whether it may be lost once more and run again: as often as its owner says.
+pub(crate) fn may_be_lost(spec: &JobSpec) -> bool {
+    let lost = spec.losses.as_deref().map_or(0, |losses| losses.count);
+    spec.requeue_terms.most.is_none_or(|most| lost < most)
+}
+
+/// The same request for other nodes than those that it was lost with; `None` where it was lost
+/// with none that there are.
+pub(crate) fn elsewhere(machine: &Machine, spec: &JobSpec) -> Option<JobSpec> {
+    let losses = spec.losses.as_deref()?;
+    let there = losses
+        .names()
+        .filter(|name| machine.id_of(name).is_some())
+        .map(str::to_owned);
+    let failed: Vec<String> = there.collect();
+    if failed.is_empty() || spec.reservation.is_some() {
+        return None;
+    }
+    let mut other = spec.clone();
+    for component in &mut other.further_components {
+        component.request.avoid.extend_from_slice(&failed);
+    }
+    other.request.avoid.extend(failed);
+    Some(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::{OsText, Program};
+
+    fn lost(spec: &JobSpec, node: &str, at: i64) -> JobSpec {
+        let lost = LostRun {
+            nodes: vec![node.to_owned()],
+            had_begun: true,
+        };
+        after(spec, &lost, Time(at), Span(100))
+    }
+
+    fn names(spec: &JobSpec) -> Vec<&str> {
+        let losses = spec.losses.as_deref();
+        losses.into_iter().flat_map(Losses::names).collect()
+    }
+
+    #[test]
+    fn nodes_are_forgiven_one_by_one() {
+        let spec = JobSpec::plain("a", Program::Allocation, OsText::from("/"));
+        assert_eq!(forgiven(&spec, Time(0), Span(100)), None);
+        let spec = lost(&lost(&lost(&spec, "n1", 0), "n2", 10), "n1", 20);
+        assert_eq!(names(&spec), ["n2", "n1"]);
+        assert_eq!(spec.losses.as_deref().map(|l| l.count), Some(3));
+        assert_eq!(next_forgiven(&spec, Span(100)), Some(Time(110)));
+        assert_eq!(forgiven(&spec, Time(109), Span(100)), None);
+        let later = forgiven(&spec, Time(110), Span(100)).expect("one is forgiven");
+        assert_eq!(names(&later), ["n1"]);
+        // The clock went back: nobody is kept away for longer than it was to be.
+        let back = forgiven(&spec, Time(15), Span(100)).expect("what is to come is not");
+        assert_eq!(names(&back), ["n2"]);
+    }
+
+    #[test]
+    fn so_many_are_remembered() {
+        let mut spec = JobSpec::plain("a", Program::Allocation, OsText::from("/"));
+        for n in 0..limits::FAILED_NODES + 5 {
+            spec = lost(&spec, &format!("n{n}"), n as i64);
+        }
+        assert_eq!(names(&spec).len(), limits::FAILED_NODES);
+        assert_eq!(names(&spec)[0], "n5");
+    }
+
+    #[test]
+    fn as_often_as_its_owner_says() {
+        let mut spec = JobSpec::plain("a", Program::Allocation, OsText::from("/"));
+        assert!(may_be_lost(&spec));
+        spec.requeue_terms.most = Some(1);
+        assert!(may_be_lost(&spec));
+        assert!(!may_be_lost(&lost(&spec, "n1", 0)));
+    }
+}
