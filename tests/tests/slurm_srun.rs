@@ -6,6 +6,7 @@
 use cosy_tests::run::{Output, run};
 use cosy_tests::{Cluster, Options};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 fn cluster(nodes: usize) -> Cluster {
@@ -191,4 +192,37 @@ fn lists_of_programs_that_are_wrong() {
     let output = shell(&c, "srun -n2 -O --multi-prog nosuch");
     let want = "srun: error: Could not open multi_prog config file nosuch\n";
     assert_eq!((output.code, &*output.err), (1, want));
+}
+
+/// The step runs the copy, which is made on each of its nodes before.
+#[test]
+fn a_program_is_copied_to_the_nodes() {
+    let c = cluster(2);
+    let program = "#!/bin/sh\necho \"$0 $SLURM_PROCID\"\n";
+    let file = c.work().join("prog");
+    fs::write(&file, program).unwrap();
+    // Not a program yet.
+    let output = shell(&c, "srun --bcast=copy ./prog");
+    assert_ne!(output.code, 0);
+    assert!(output.err.contains("Can not execute ./prog"), "{}", output.err);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o750)).unwrap();
+    let copy = c.work().join("copy").display().to_string();
+    check(&c, "srun -Q --bcast=copy ./prog", &format!("{copy} 0\n"));
+    assert_eq!(fs::read_to_string(&copy).unwrap(), program);
+    assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o750);
+    // In a job that is there, by a variable, into a folder, on two nodes.
+    let made = "ls | grep -c '^slurm_bcast_'";
+    let line = "salloc -Q -N2 sh -c 'SLURM_BCAST=./ srun -N2 ./prog | cut -d\" \" -f2 | sort'";
+    check(&c, line, "0\n1\n");
+    check(&c, made, "1\n");
+    for (options, want) in [
+        ("--bcast=no/such/folder", "The program is not on all nodes"),
+        ("--bcast --send-libs", "LD_LIBRARY_PATH"),
+        ("--bcast --multi-prog", "--multi-prog"),
+    ] {
+        let output = shell(&c, &format!("srun {options} ./prog"));
+        assert_ne!(output.code, 0, "{options}");
+        assert!(output.err.contains(want), "{options}: {}", output.err);
+        assert!(!output.out.contains("prog"), "nothing ran: {}", output.out);
+    }
 }

@@ -6,7 +6,7 @@ use cosy_model::step::{StepCommand, StepProgram, Wireup};
 use cosy_model::{OsText, variables};
 use cosy_plugin::{NAME_BYTES, Plugins};
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -62,11 +62,13 @@ fn files(programs: &[StepProgram], workdir: &Path) -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     names
         .into_iter()
-        .filter_map(|name| file(OsStr::from_bytes(name), workdir, &path))
+        .filter_map(|name| program_file(OsStr::from_bytes(name), workdir, &path))
         .collect()
 }
 
-fn file(name: &OsStr, workdir: &Path, path: &OsString) -> Option<PathBuf> {
+/// The file of a program: its path from `workdir`, or the first of that name in the folders of
+/// `path`.
+pub fn program_file(name: &OsStr, workdir: &Path, path: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return Some(workdir.join(name));
     }
@@ -78,12 +80,13 @@ fn file(name: &OsStr, workdir: &Path, path: &OsString) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsString;
 
     #[test]
     fn which_files() {
         let check = |name: &str, want: Option<&str>| {
             let path = OsString::from("/no/such:/bin:/usr/bin");
-            let got = file(OsStr::new(name), Path::new("/w"), &path);
+            let got = program_file(OsStr::new(name), Path::new("/w"), &path);
             assert_eq!(got.as_deref(), want.map(Path::new), "{name}");
         };
         check("./a.out", Some("/w/./a.out"));

@@ -62,6 +62,8 @@ pub struct RunOptions {
     pub mpi: Option<String>,
     /// Program and arguments.
     pub command: Vec<OsString>,
+    /// Copy of the program on the nodes, which is executed in its place; only in `srun`.
+    pub copy: Option<OsString>,
     /// What the first interrupt does; only `srun` has options for it.
     pub interrupts: InterruptMode,
     /// How long the other tasks may run after the first end of a task; only in `srun`.

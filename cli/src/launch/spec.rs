@@ -36,7 +36,7 @@ pub struct StepRequest {
 /// # Errors
 /// Files that cannot be read, options that make no sense.
 pub fn step(options: &RunOptions) -> anyhow::Result<StepRequest> {
-    let (programs, tasks) = programs(options)?;
+    let (mut programs, tasks) = programs(options)?;
     let name = name(&options.job, &programs);
     let out = output(options.job.output.as_ref(), &name);
     let err = error(options.job.error.as_ref(), &out, &name);
@@ -44,6 +44,9 @@ pub fn step(options: &RunOptions) -> anyhow::Result<StepRequest> {
     let workdir = submitter::workdir(options.job.chdir.as_deref()).map_err(|e| anyhow!(e))?;
     let alone = tasks == Some(1);
     let wireup = mpi::wireup(options.mpi.as_deref(), alone, &programs, &workdir)?;
+    if let Some(copy) = &options.copy {
+        run_copy(&mut programs, copy);
+    }
     let job = &options.job;
     let spec = StepSpec {
         name,
@@ -163,6 +166,17 @@ fn programs(options: &RunOptions) -> anyhow::Result<(Vec<StepProgram>, Option<u3
     };
     let ranks = Vec::new();
     Ok((vec![StepProgram { ranks, command }], options.job.tasks))
+}
+
+/// Puts the copy of the program in its place. Name and wire-up were told by the program itself.
+fn run_copy(programs: &mut [StepProgram], copy: &OsStr) {
+    for program in programs {
+        if let StepCommand::Run { argv, .. } = &mut program.command
+            && let Some(first) = argv.first_mut()
+        {
+            *first = OsText(copy.as_bytes().to_vec());
+        }
+    }
 }
 
 /// What is wrong with a file of `--multi-prog`, in the lines of `srun`.

@@ -193,6 +193,7 @@ impl RunOptions {
             pty: m.get_flag("pty"),
             mpi: m.get_one("mpi").cloned(),
             command: crate::native::arg::list(m, "words"),
+            copy: None,
             interrupts: InterruptMode::default(),
             wait: None,
             verbose: false,

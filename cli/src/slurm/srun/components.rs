@@ -5,6 +5,7 @@
 use super::layout::layout;
 use super::request::{ReadResult, SRUN, SrunOptions, read};
 use super::step;
+use super::step_options::no_bcast;
 use crate::launch::options::RunOptions;
 use crate::launch::spec::StepRequest;
 use crate::slurm::submit;
@@ -59,6 +60,9 @@ pub fn read_all(line: ComponentLine) -> Result<ReadResult, Fault> {
             ReadResult::Request(srun_options) => all.push(*srun_options),
             ReadResult::Answered(code) => return Ok(ReadResult::Answered(code)),
         }
+    }
+    if all.len() > 1 {
+        all.iter().try_for_each(|one| no_bcast(&one.step_options))?;
     }
     let further = all.split_off(all.len().min(1));
     match all.pop() {

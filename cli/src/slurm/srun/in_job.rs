@@ -2,7 +2,8 @@
 
 use super::layout::{arbitrary_layout, layout};
 use super::request::{Failure, SRUN, SrunOptions, refused, tell_job, unreachable};
-use super::{components, step};
+use super::step_options::no_bcast;
+use super::{bcast, components, step};
 use crate::launch::start::{connect_to_job, run_step, with_variables};
 use crate::launch::step_socket;
 use crate::slurm::messages::say;
@@ -67,6 +68,7 @@ pub fn run(context: &Context, srun_options: &SrunOptions, job: JobId) -> Result<
     }
     options.places = hosts::runs(&hosts);
     options.job.avoid.extend(other_nodes);
+    options.copy = bcast::copy(context, srun_options, job)?;
     let step_request = step::request(srun_options, &options, environment)?;
     let outcome = run_step(SRUN.name(), &options, step_request, job, stream, None);
     match outcome {
@@ -83,6 +85,9 @@ fn over_components(
     job: JobId,
     stream: UnixStream,
 ) -> Result<u8, Failure> {
+    chosen
+        .iter()
+        .try_for_each(|(one, _)| no_bcast(&one.step_options))?;
     let step = components::ComponentStep::new(chosen, whole)?;
     tell_job(srun_options, &step.facts);
     let name = srun_options.job_options.name.clone().unwrap_or_default();

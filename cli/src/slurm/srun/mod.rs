@@ -3,6 +3,7 @@
 //! Options are read as Slurm reads them; the step then runs with the code of `cosy run`
 //! ([`crate::launch`]), and messages are Slurm's. Source: srun(1), captures srun-*.
 
+mod bcast;
 mod components;
 mod in_job;
 mod layout;

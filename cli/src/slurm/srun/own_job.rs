@@ -2,7 +2,7 @@
 
 use super::in_job::{launch_variables, program_name};
 use super::request::{Failure, SRUN, SrunOptions, refused, tell_job};
-use super::{components, step};
+use super::{bcast, components, step};
 use crate::allocation::finish::finish;
 use crate::allocation::job_connection::Allocated;
 use crate::launch::options::RunOptions;
@@ -60,9 +60,13 @@ pub fn run(context: &Context, srun_options: &SrunOptions) -> Result<u8, Failure>
         tell_job(srun_options, facts);
     }
     let environment = variables(&environment, &allocated, &job_options);
-    let request = step_request(srun_options, &job_options, options, environment, facts);
-    let done = request
-        .map_err(Failure::from)
+    let copied = bcast::copy(context, srun_options, job);
+    let done = copied
+        .and_then(|copy| {
+            options.copy = copy;
+            let request = step_request(srun_options, &job_options, options, environment, facts);
+            Ok(request?)
+        })
         .and_then(|(options, request)| {
             let connected = step_socket::connect_outside(&allocated.entry);
             let program = SRUN.name();

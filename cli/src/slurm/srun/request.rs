@@ -1,7 +1,7 @@
 //! The options of `srun`, from environment and command line, and its messages when the step cannot be
 //! started.
 
-use super::step_options::StepOptions;
+use super::step_options::{StepOptions, check_bcast};
 use crate::launch::node_request::StepRefused;
 use crate::launch::supervisors::HIGHEST_LEVEL;
 use crate::slurm::messages::{fail, say};
@@ -67,6 +67,7 @@ pub(super) fn read(
         return Ok(ReadResult::Answered(exit::FAILED));
     }
     check_mpi(step_options.mpi.as_deref())?;
+    check_bcast(&step_options, &job_options)?;
     if step_options.supervisors > HIGHEST_LEVEL && !job_options.quiet {
         say(&format!("srun: Using srun's max debug increment of {HIGHEST_LEVEL}"));
     }

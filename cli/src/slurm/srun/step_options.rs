@@ -5,7 +5,9 @@ use crate::launch::supervisors;
 use cosy_model::JobId;
 use cosy_slurm::getopt::GivenOption;
 use cosy_slurm::submit::binding::{self, CpuBind};
+use cosy_slurm::submit::options::SubmitOptions;
 use cosy_slurm::submit::{Fault, components};
+use std::ffi::OsString;
 use std::time::Duration;
 
 /// The options of `srun` about the step.
@@ -53,6 +55,11 @@ pub struct StepOptions {
     pub task_prolog: Option<String>,
     /// Program that runs after each task (`--task-epilog`).
     pub task_epilog: Option<String>,
+    /// The program is copied to the nodes first: to this file or folder, relative to the working
+    /// directory, which an empty one stands for (`--bcast`).
+    pub bcast: Option<OsString>,
+    /// Shared libraries are asked to be copied along with the program (`--send-libs`).
+    pub send_libraries: bool,
     /// Components of a heterogeneous job that the step runs on (`--het-group`).
     pub het_groups: Option<Vec<u32>>,
 }
@@ -98,10 +105,68 @@ impl StepOptions {
             "epilog" => self.epilog = program(),
             "task-prolog" => self.task_prolog = program(),
             "task-epilog" => self.task_epilog = program(),
+            "bcast" => self.bcast = Some(found.value.clone().unwrap_or_default()),
+            "send-libs" => self.send_libraries = yes(found)?,
             "het-group" => self.het_groups = Some(components::numbers(&text())?),
             _ => {}
         }
         Ok(())
+    }
+}
+
+/// Checks what `--bcast` is asked for together with.
+///
+/// # Errors
+/// Options that would run something else than the copy, or the copy with other libraries.
+pub(super) fn check_bcast(
+    step_options: &StepOptions,
+    job_options: &SubmitOptions,
+) -> Result<(), Fault> {
+    if step_options.bcast.is_none() {
+        return Ok(());
+    }
+    if step_options.send_libraries {
+        return Err(Fault::error(
+            "--send-libs is not available: the nodes' own libraries are used. Copy others with \
+             sbcast and name their folder in LD_LIBRARY_PATH",
+        ));
+    }
+    if step_options.multi_prog {
+        return Err(Fault::error(
+            "--bcast copies one program, not those of --multi-prog: copy them with sbcast",
+        ));
+    }
+    if job_options.container.container().ok().flatten().is_some() {
+        return Err(Fault::error(
+            "--bcast copies to the nodes, not into containers: copy the program with sbcast to a \
+             folder that --container-mounts names",
+        ));
+    }
+    Ok(())
+}
+
+/// Checks a step over several components.
+///
+/// # Errors
+/// It is asked for with `--bcast`: their programs would need copies each.
+pub(super) fn no_bcast(step_options: &StepOptions) -> Result<(), Fault> {
+    match step_options.bcast {
+        None => Ok(()),
+        Some(_) => Err(Fault::error(
+            "--bcast is for steps in one component: copy the programs with sbcast",
+        )),
+    }
+}
+
+/// `--send-libs[=yes|no]`.
+///
+/// # Errors
+/// Another word.
+fn yes(found: &GivenOption) -> Result<bool, Fault> {
+    match found.text().to_ascii_lowercase().as_str() {
+        "" | "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err(Fault::error(format!("Invalid --{} argument: yes or no is needed", found.name))),
     }
 }
 
@@ -145,14 +210,51 @@ mod tests {
         assert_eq!(read("wait", "0").unwrap().wait, None);
         assert_eq!(read("kill-on-bad-exit", "0").unwrap().kill_on_bad_exit, Some(false));
         assert_eq!(read("jobid", "12").unwrap().job, Some(JobId(12)));
+        assert_eq!(read("bcast", "d/").unwrap().bcast, Some("d/".into()));
+        assert!(read("send-libs", "Yes").unwrap().send_libraries);
+        assert!(!read("send-libs", "no").unwrap().send_libraries);
         assert_eq!(read("prolog", "none").unwrap().prolog, None);
         for (name, value) in [
             ("wait", "x"),
             ("jobid", ""),
             ("immediate", "-1"),
             ("relative", "-1"),
+            ("send-libs", "maybe"),
         ] {
             assert!(read(name, value).is_err(), "{name}={value}");
         }
+    }
+
+    #[test]
+    fn what_would_run_something_else_is_refused() {
+        let check_one = |change: fn(&mut StepOptions, &mut SubmitOptions), word: Option<&str>| {
+            let mut step_options = StepOptions {
+                bcast: Some(OsString::new()),
+                ..StepOptions::default()
+            };
+            let mut job_options = SubmitOptions::default();
+            change(&mut step_options, &mut job_options);
+            let told = check_bcast(&step_options, &job_options).err();
+            let told = told.map(|fault| fault.text(cosy_slurm::submit::Program::Srun));
+            match (told, word) {
+                (None, None) => {}
+                (Some(told), Some(word)) => assert!(told.contains(word), "{told}"),
+                other => panic!("{other:?}"),
+            }
+        };
+        check_one(|_, _| {}, None);
+        check_one(|own, _| own.send_libraries = true, Some("LD_LIBRARY_PATH"));
+        check_one(|own, _| own.multi_prog = true, Some("--multi-prog"));
+        check_one(
+            |_, job| assert!(job.container.apply("container-image", "debian").is_ok()),
+            Some("--container-mounts"),
+        );
+        check_one(
+            |own, _| {
+                own.bcast = None;
+                own.send_libraries = true;
+            },
+            None,
+        );
     }
 }

@@ -82,9 +82,11 @@ const SALLOC: [(&str, &str); 6] = [
     ("SLURM_CLUSTERS", "clusters"),
 ];
 
-const SRUN: [(&str, &str); 74] = [
+const SRUN: [(&str, &str); 77] = [
     ("SLURM_ACCOUNT", "account"),
     ("SLURM_ACCTG_FREQ", "acctg-freq"),
+    ("SLURM_BCAST", "bcast"),
+    ("SLURM_BCAST_EXCLUDE", "bcast-exclude"),
     ("SLURM_BURST_BUFFER", "bb"),
     ("SLURM_CLUSTERS", "clusters"),
     ("SLURM_COMPRESS", "compress"),
@@ -145,6 +147,7 @@ const SRUN: [(&str, &str); 74] = [
     ("SLURM_WORKING_DIR", "chdir"),
     ("SLURM_REQ_SWITCH", "switches"),
     ("SLURM_RESERVATION", "reservation"),
+    ("SLURM_SEND_LIBS", "send-libs"),
     ("SLURM_SIGNAL", "signal"),
     ("SLURM_STDERRMODE", "error"),
     ("SLURM_STDINMODE", "input"),
