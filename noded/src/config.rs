@@ -90,6 +90,8 @@ pub struct Config {
     pub features: Vec<String>,
     /// Directories of MPI plugins, the most important one first; the usual ones without.
     pub plugins: Vec<PathBuf>,
+    /// Directories that each job has to itself.
+    pub private_tmp: Vec<PathBuf>,
     /// Container plugin that is used here; the first one whose tool is there without.
     pub container_tool: Option<String>,
     /// Before each job, as root.
@@ -368,7 +370,7 @@ mod tests {
             &[
                 "unknown field `nmae`, expected one of `name`, `controller`, `controllers`, `controller_key`, \
                `key`, `spool_dir`, `socket`, `step_socket`, `login_socket`, `listen`, `address`, \
-               `cores`, `memory`, `disk`, `gpus`, `gpu`, `device`, `other`, `features`, `plugins`, `container_tool`, \
+               `cores`, `memory`, `disk`, `gpus`, `gpu`, `device`, `other`, `features`, `plugins`, `private_tmp`, `container_tool`, \
                `prolog`, `epilog`, `health_check`, `hook_timeout`, `health_interval`, \
                `sample_interval`, `memory_stall`, `memory_stall_action`, \
                `cgroup`, `job_processes`, `min_uid`, `allow_root`, `log`; did you mean `name`?",

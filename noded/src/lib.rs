@@ -27,6 +27,7 @@ pub mod peer;
 pub mod pmi;
 pub mod pmix;
 pub mod private;
+pub mod private_tmp;
 pub mod reader;
 pub mod relay;
 pub mod samples;

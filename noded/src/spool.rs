@@ -11,6 +11,7 @@
 //!     script               the job's script, owned by its user (0500)
 //!     outcome              how it ended: written by the shepherd before anyone is told
 //!     plugins/             files of its MPI plugins, owned by its user (0700)
+//!     private/             directories that it has to itself ([`crate::private_tmp`]; 0700)
 //!     epilog               the epilog has run; holds why it failed
 //!     alone                it was ended because this node could not reach the controller
 //!     logins               sessions that belong to it: process, start in ticks
@@ -50,6 +51,7 @@
 mod earlier_tests;
 mod records;
 
+use crate::private_tmp;
 use cosy_model::node::{Allocation, AllocationKey};
 use cosy_model::{Attempt, Dialect, Time};
 use cosy_plugin::remove_files;
@@ -406,12 +408,12 @@ impl Spool {
             Ok(file) if crate::sys::try_lock(&file)? => file,
             Ok(_) => return Err(io::Error::other("its shepherd still works on it")),
             Err(_) => {
-                self.put_away(&directory.join(CONTAINERS))?;
+                self.put_all_away(&directory)?;
                 remove_files(&directory.join(PLUGINS))?;
                 return absent_is_fine(fs::remove_dir_all(directory));
             }
         };
-        self.put_away(&directory.join(CONTAINERS))?;
+        self.put_all_away(&directory)?;
         remove_files(&directory.join(PLUGINS))?;
         if self.spares.len() >= SPARES {
             return fs::remove_dir_all(directory);
@@ -433,7 +435,13 @@ impl Spool {
         Ok(())
     }
 
-    /// Removes the files of a job's containers, which may be very many: on a thread of their own.
+    /// What a job has filled itself.
+    fn put_all_away(&mut self, directory: &Path) -> io::Result<()> {
+        self.put_away(&directory.join(CONTAINERS))?;
+        self.put_away(&directory.join(private_tmp::DIRECTORY))
+    }
+
+    /// Removes files of a job, which may be very many: on a thread of their own.
     /// What a daemon that ends leaves of them, the next one removes.
     fn put_away(&mut self, files: &Path) -> io::Result<()> {
         if files.symlink_metadata().is_err() {

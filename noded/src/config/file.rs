@@ -7,6 +7,7 @@ use super::{
     STALL_PERCENT, Sampling, StallAction, check_address, check_name,
 };
 use crate::cgroup::Processes;
+use crate::private_tmp;
 use cosy_config::{Check, Faults, Raw};
 use cosy_model::{CountedResources, Uid, limits};
 use serde::Deserialize;
@@ -48,6 +49,7 @@ struct File {
     other: BTreeMap<String, Raw>,
     features: Option<List>,
     plugins: Option<List>,
+    private_tmp: Option<List>,
     container_tool: Option<Raw>,
     prolog: Option<List>,
     epilog: Option<List>,
@@ -111,7 +113,7 @@ fn config(check: &mut Check<'_>, file: &File) -> Option<Config> {
         get(check, "name", &file.name, |check, key, value| checked(check, key, value, check_name));
     let controllers = controllers(check, file);
     let controller_key = get(check, "controller_key", &file.controller_key, parsed);
-    Some(Config {
+    let config = Config {
         key: get(check, "key", &file.key, path).unwrap_or_else(|| DEFAULT_KEY.into()),
         spool_dir: get(check, "spool_dir", &file.spool_dir, path)
             .unwrap_or_else(|| DEFAULT_SPOOL.into()),
@@ -127,6 +129,7 @@ fn config(check: &mut Check<'_>, file: &File) -> Option<Config> {
         other,
         features: get(check, "features", &file.features, texts).unwrap_or_default(),
         plugins: get(check, "plugins", &file.plugins, directories).unwrap_or_default(),
+        private_tmp: get(check, "private_tmp", &file.private_tmp, directories).unwrap_or_default(),
         container_tool: get(check, "container_tool", &file.container_tool, |check, key, value| {
             checked(check, key, value, cosy_plugin::check_container_tool)
         }),
@@ -148,7 +151,24 @@ fn config(check: &mut Check<'_>, file: &File) -> Option<Config> {
         name: name?,
         controllers: controllers?,
         controller_key: controller_key?,
-    })
+    };
+    private_places(check, file, &config);
+    Some(config)
+}
+
+/// What jobs need of this daemon is not where they have directories of their own.
+fn private_places(check: &mut Check<'_>, file: &File, config: &Config) {
+    let (steps, logins) = (config.step_socket(), config.login_socket());
+    let mut needed = vec![
+        ("spool_dir", config.spool_dir.as_path()),
+        ("step_socket", &steps),
+        ("login_socket", &logins),
+    ];
+    needed.extend(config.socket.as_deref().map(|path| ("socket", path)));
+    let wrong = private_tmp::check(&config.private_tmp, &needed).err();
+    if let (Some(list), Some(why)) = (&file.private_tmp, wrong) {
+        check.fault(list.span().start, why);
+    }
 }
 
 /// Reads a value that is there.

@@ -3,7 +3,7 @@
 use super::{AfterHooks, HookEnd, Node, Stage};
 use crate::daemon::Event;
 use crate::hooks::Hook;
-use crate::sys;
+use crate::{private_tmp, sys};
 use cosy_model::node::{AllocationKey, PrepareFailure};
 use cosy_model::{EndCause, variables};
 use std::sync::Arc;
@@ -67,7 +67,9 @@ impl Node {
         let Some(Stage::Preparing { next, .. }) = self.attempts.get(&key).map(|a| &a.stage) else {
             return;
         };
-        match (*next, result) {
+        let next = *next;
+        let result = result.and_then(|()| self.make_private(key));
+        match (next, result) {
             (AfterHooks::End, _) => self.end_unstarted(key, EndCause::Cancelled),
             (AfterHooks::Release, _) => self.release_held(key),
             (AfterHooks::Report | AfterHooks::Run, Err(reason)) => self.failed(key, reason),
@@ -79,6 +81,15 @@ impl Node {
             }
             (AfterHooks::Run, Ok(())) => self.start(key),
         }
+    }
+
+    /// The directories that a job has to itself here.
+    fn make_private(&self, key: AllocationKey) -> Result<(), String> {
+        let places = &self.config.private_tmp;
+        if !places.is_empty() && sys::own_uid().0 != 0 {
+            return Err("private_tmp needs a noded that runs as root".to_owned());
+        }
+        private_tmp::make(&self.fixed.spool.path(key), places)
     }
 
     /// The node is at fault: the job goes elsewhere, nothing of it stays here.

@@ -30,6 +30,7 @@ pub use leftovers::{all_processes, descendants as descendants_of, parent_of};
 pub use user_process::UserProcess;
 
 use crate::cgroup::Group;
+use crate::private_tmp;
 use crate::spool::{self, Outcome, Phase, Task, Work};
 use crate::sys;
 use cosy_model::{End, EndCause, Time};
@@ -93,7 +94,8 @@ fn run(directory: &Path, task: &Task, file: &File, lifeline: Option<OwnedFd>) ->
     let signals = signals::Signals::open()?;
     let start = sys::now();
     spool::mark_started(file, start)?;
-    let outcome = match make_groups(task) {
+    let ready = private_tmp::enter(Path::new(".")).and_then(|()| make_groups(task));
+    let outcome = match ready {
         Err(reason) => failed_launch(reason),
         Ok(()) => {
             let ended = watch::watch(directory, task, start, &signals, lifeline.as_ref());

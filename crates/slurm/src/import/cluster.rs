@@ -19,6 +19,7 @@ const LOST: &[(&str, &str)] = &[
     ("defmempergpu", "jobs get the memory that they ask for"),
     ("defmempernode", "write default_memory_per_core into the queues"),
     ("enforcepartlimits", "jobs beyond a queue's limits are refused when they are submitted"),
+    ("jobcontainertype", "private_tmp in noded.toml gives each job a /tmp of its own"),
     ("jobrequeue", "jobs run again after a node was lost unless they say --no-requeue"),
     ("maxmempercpu", "a job holds the memory and the cores that it asks for"),
     ("overtimelimit", "jobs end at their time limit"),

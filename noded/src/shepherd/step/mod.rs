@@ -52,6 +52,7 @@ mod writer;
 use super::signals::Signals;
 use super::{claim, keep};
 use crate::cgroup::{Group, ParentGroup};
+use crate::private_tmp;
 use crate::spool::{self, Phase};
 use crate::steps::{StepOutcome, StepTask};
 use crate::sys;
@@ -101,6 +102,7 @@ fn supervise(directory: &Path, lifeline: bool, up: OwnedFd) -> io::Result<()> {
     let mut all = task.groups.iter().chain(own);
     let groups = joined.and_then(|()| all.try_for_each(Group::create));
     let trouble = groups.err().map(|e| e.to_string());
+    let trouble = trouble.or_else(|| private_tmp::enter(Path::new("..")).err());
     let mut supervisor =
         run::Supervisor::new(&task, start, &signals, lifeline.as_ref(), up, trouble);
     if !supervisor.run() {
