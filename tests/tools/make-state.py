@@ -682,6 +682,8 @@ class Shown(Cluster):
         self.start_cosyd()
         fields = subprocess.run(["sacct", "-e"], env=self.environment(), text=True, stdout=subprocess.PIPE).stdout
         passing = ("Elapsed", "CPUTime", "Planned", "Reserved", "ResvCPU", "Eligible")
+        # What the earlier releases that are compared with did not have.
+        passing += ("FailedNode",)
         shown = SHOWN.format(
             fields=",".join(f for f in fields.split() if not f.startswith(passing)),
             since=stamp + "Z", slurm_since=stamp, jobs=" ".join(jobs), script=script,

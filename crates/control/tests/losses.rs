@@ -50,9 +50,7 @@ fn loses(world: &mut World, n: usize, others: &[usize]) {
 
 fn runs_on(world: &World, job: u64, n: usize) -> bool {
     let starts = world.starts_of(job);
-    world.nodes[n]
-        .known
-        .contains_key(&attempt(job, starts).into())
+    world.nodes[n].known.contains_key(&attempt(job, starts))
 }
 
 fn of_job<T>(
