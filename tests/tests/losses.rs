@@ -45,8 +45,12 @@ fn sleeper(c: &Cluster, options: &[&str]) -> JobId {
         "REQUEUE",
     ];
     words.extend(options);
-    words.extend(["--", "sh", "-c", "while ! [ -e go ]; do sleep 0.05; done"]);
+    let script = "touch began-$COSY_JOB_ID; while ! [ -e go ]; do sleep 0.05; done";
+    words.extend(["--", "sh", "-c", script]);
     let job: u64 = c.run(&words).expect(0).out.trim().parse().unwrap();
+    // Before that its process looks like its supervisor.
+    let began = c.work().join(format!("began-{job}"));
+    wait::until_true("the program runs", || began.exists());
     let job = JobId(job);
     assert_eq!(c.until_state(job, JobState::Running).nodes, "n1");
     job

@@ -118,10 +118,12 @@ fn it_outlives_the_daemon_and_not_the_job() {
     assert_eq!(c.until_end(job).outcome(), (JobState::Completed, 0), "{}", c.logs());
     assert_eq!(fs::read_to_string(c.work().join("out")).unwrap(), "mine\n");
     // A killed supervisor leaves nothing either.
-    let job = submit(&c, &["--no-requeue"], &format!("touch {dir}/file; sleep 100"));
-    c.until_state(job, JobState::Running);
-    wait::until_true("it has a supervisor", || c.shepherds().len() == 1);
-    c.shepherds()[0].kill(Signal::SIGKILL);
+    let script = format!("touch {dir}/file began; sleep 100");
+    let job = submit(&c, &["--no-requeue"], &script);
+    wait::until_true("its program runs", || c.work().join("began").exists());
+    let shepherds = c.shepherds();
+    assert_eq!(shepherds.len(), 1, "{shepherds:?}");
+    shepherds[0].kill(Signal::SIGKILL);
     c.until_end(job);
     wait::until_true("what it left is gone", || kept(&c) == 0);
     assert!(!scratch.join("file").exists());

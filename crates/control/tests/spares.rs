@@ -3,7 +3,7 @@
 
 mod world;
 
-use cosy_model::api::JobField;
+use cosy_model::api::{self, JobField};
 use cosy_model::job::ResourceRequest;
 use cosy_model::node::NodeOrder;
 use cosy_model::*;
@@ -181,6 +181,44 @@ fn with_what_is_left() {
     assert_eq!(world.starts_of(job), 1);
     loses(&mut world, 0);
     assert_eq!(world.queue(), format!("{job}:waiting/nodes_unavailable"));
+}
+
+/// A node that the job is giving back is none of those that it has.
+#[test]
+fn a_node_that_leaves_costs_no_spare() {
+    let (mut world, job) = running(5, on_nodes(5, 1));
+    world.ask(api::Request::Change {
+        filter: ids(&[job]),
+        change: Box::new(api::JobChange {
+            keep_nodes: Some(["n1", "n2", "n4", "n5"].map(str::to_owned).to_vec()),
+            ..api::JobChange::default()
+        }),
+    });
+    // It does not say that it is clean any more.
+    world.orders.clear();
+    loses(&mut world, 2);
+    assert_eq!(shown(&mut world), "running n[1-2,4-5] 1");
+    assert_eq!(world.starts_of(job), 1);
+}
+
+/// An administrator gives up a node that can be reached: what the job has there ends first.
+#[test]
+fn a_node_that_is_set_down() {
+    let (mut world, job) = running(4, on_nodes(4, 1));
+    world.ask_as(
+        user(0, "root"),
+        None,
+        api::Request::NodeControl {
+            nodes: vec!["n2".into()],
+            action: api::NodeAction::Down {
+                reason: "burnt".into(),
+            },
+        },
+    );
+    world.deliver_all();
+    assert_eq!(shown(&mut world), "running n[1,3-4] 0");
+    assert!(!world.nodes[1].known.contains_key(&attempt(job, 1)));
+    assert_eq!(world.starts_of(job), 1);
 }
 
 /// Only what runs goes on: who is cancelled ends.

@@ -176,9 +176,9 @@ impl Run {
     pub fn goes_on_without(&mut self, node: NodeId, now: Time) -> bool {
         let stay = self.parts.iter().map(|part| part.node);
         let stay: BTreeSet<NodeId> = stay.filter(|other| *other != node).collect();
-        let gone = self.gives_back_all_but(&stay, now);
-        self.spares = self.spares.saturating_sub(1);
-        !gone.is_empty()
+        let had_it = !self.gives_back_all_but(&stay, now).is_empty();
+        self.spares = self.spares.saturating_sub(u32::from(had_it));
+        had_it
     }
 
     /// A node has nothing of it any more; `None` where it had nothing before.
