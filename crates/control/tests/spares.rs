@@ -109,6 +109,10 @@ fn a_spare_node_takes_the_place_of_a_lost_one() {
 #[test]
 fn what_is_told_survives_the_controller() {
     let (mut world, job) = running(4, on_nodes(4, 1));
+    world.crash();
+    world.connect_all();
+    world.deliver_all();
+    assert_eq!(shown(&mut world), "running n[1-4] 1");
     world.disconnect(1);
     world.nodes[1].known.clear();
     world.nodes[1].boot += 1;
