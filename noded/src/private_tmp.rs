@@ -10,7 +10,7 @@
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -93,15 +93,17 @@ fn name_of(place: &Path) -> OsString {
     OsString::from_vec(name)
 }
 
-fn place_of(name: &std::ffi::OsStr) -> PathBuf {
+fn place_of(name: &OsStr) -> PathBuf {
     let mut place = Vec::new();
     let mut rest = name.as_bytes();
     while let Some((first, behind)) = rest.split_first() {
-        (place, rest) = match (first, behind) {
-            (b'%', [b'2', b'F', behind @ ..]) => ([place, vec![b'/']].concat(), behind),
-            (b'%', [b'2', b'5', behind @ ..]) => ([place, vec![b'%']].concat(), behind),
-            _ => ([place, vec![*first]].concat(), behind),
+        let (byte, behind) = match (first, behind) {
+            (b'%', [b'2', b'F', behind @ ..]) => (b'/', behind),
+            (b'%', [b'2', b'5', behind @ ..]) => (b'%', behind),
+            _ => (*first, behind),
         };
+        place.push(byte);
+        rest = behind;
     }
     PathBuf::from(OsString::from_vec(place))
 }

@@ -1,6 +1,7 @@
 //! The first words with a controller: connection, TLS, hello, and its answer.
 
 use super::error::{HANDSHAKE, LinkError};
+use crate::sys;
 use cosy_model::limits;
 use cosy_proto::frame;
 use cosy_proto::keys::{KeyPair, PublicKey};
@@ -83,24 +84,15 @@ impl Peer {
 /// # Errors
 /// [`LinkError`]; never that nobody is there.
 pub async fn next_reply(stream: &mut Stream) -> Result<HelloReply, LinkError> {
-    ask_whether_it_is_there(stream, PARKED_SILENCE_MS);
+    sys::ask_whether_it_is_there(stream.get_ref().0, PARKED_SILENCE_MS, PARKED_PROBE);
     let reply = match read_reply(stream).await {
         Err(LinkError::Io(e)) if e.kind() == io::ErrorKind::UnexpectedEof => {
             return Err(LinkError::Closed);
         }
         reply => reply?,
     };
-    ask_whether_it_is_there(stream, SILENCE_MS);
+    sys::ask_whether_it_is_there(stream.get_ref().0, SILENCE_MS, PARKED_PROBE);
     Ok(reply)
-}
-
-/// Where the kernel cannot do that, the end of the host is found out later.
-fn ask_whether_it_is_there(stream: &Stream, silence_ms: u32) {
-    let tcp = stream.get_ref().0;
-    let _ = sockopt::set_tcp_user_timeout(tcp, silence_ms);
-    let _ = sockopt::set_tcp_keepidle(tcp, PARKED_PROBE);
-    let _ = sockopt::set_tcp_keepintvl(tcp, PARKED_PROBE);
-    let _ = sockopt::set_socket_keepalive(tcp, true);
 }
 
 /// Reads exactly one frame: what follows it must stay in the stream.

@@ -14,26 +14,17 @@ pub mod stranger_limits;
 pub mod tunnel;
 
 use cosy_proto::frame;
-use rustix::net::sockopt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 /// A peer whose host is gone or cannot be reached is given up after so long, also where nothing is
 /// said: a job may go on without it.
 const SILENCE_MS: u32 = 30_000;
+/// So often it is asked whether it is there.
 const PROBE: Duration = Duration::from_secs(10);
-
-/// Where the kernel cannot do that, the end of the host is found out later.
-fn ask_whether_it_is_there(tcp: &TcpStream) {
-    let _ = sockopt::set_tcp_user_timeout(tcp, SILENCE_MS);
-    let _ = sockopt::set_tcp_keepidle(tcp, PROBE);
-    let _ = sockopt::set_tcp_keepintvl(tcp, PROBE);
-    let _ = sockopt::set_socket_keepalive(tcp, true);
-}
 
 /// Reads exactly one frame; what follows it stays in the stream.
 ///

@@ -3,6 +3,7 @@
 
 use super::revoked::RevokedKeys;
 use super::{read_frame, write_frame};
+use crate::sys;
 use cosy_model::limits;
 use cosy_model::step::Peer;
 use cosy_proto::keys::{KeyPair, PublicKey};
@@ -147,7 +148,7 @@ impl Pool {
         let connecting = async {
             let tcp = TcpStream::connect(address).await?;
             tcp.set_nodelay(true)?;
-            super::ask_whether_it_is_there(&tcp);
+            sys::ask_whether_it_is_there(&tcp, super::SILENCE_MS, super::PROBE);
             let connector = TlsConnector::from(config);
             connector.connect(tls::server_name(), tcp).await
         };

@@ -6,6 +6,7 @@ use super::revoked::RevokedKeys;
 use super::stranger_limits::{Eviction, StrangerLimits, StrangerPlace};
 use super::tunnel::carry;
 use super::{read_body, write_frame};
+use crate::sys;
 use cosy_model::limits;
 use cosy_proto::frame;
 use cosy_proto::keys::{KeyPair, PublicKey};
@@ -166,7 +167,7 @@ impl<E: From<IncomingPeer>> Port<E> {
     async fn connection(self: Arc<Self>, tcp: TcpStream, at_door: (StrangerPlace, Eviction)) {
         let (standing, mut away) = at_door;
         let _ = tcp.set_nodelay(true);
-        super::ask_whether_it_is_there(&tcp);
+        sys::ask_whether_it_is_there(&tcp, super::SILENCE_MS, super::PROBE);
         let proof = tokio::select! {
             proof = tokio::time::timeout(PROOF, self.first_ask(tcp, &standing)) => proof,
             () = away.come() => return,

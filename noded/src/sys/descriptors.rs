@@ -4,11 +4,13 @@
 use nix::errno::Errno;
 use nix::libc;
 use nix::unistd::Pid;
+use rustix::net::sockopt;
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
+use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -205,6 +207,16 @@ pub fn inherited(fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: it is open (checked above) and nothing else in this program owns it: it
     // came from the command line, which each caller reads once.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Has the kernel ask from time to time whether the host at the other end is there, and end the
+/// connection when nothing has come back for `silence_ms`, also where nothing is said. Where the
+/// kernel cannot do that, the end of the host is found out later.
+pub fn ask_whether_it_is_there(tcp: &impl AsFd, silence_ms: u32, every: Duration) {
+    let _ = sockopt::set_tcp_user_timeout(tcp, silence_ms);
+    let _ = sockopt::set_tcp_keepidle(tcp, every);
+    let _ = sockopt::set_tcp_keepintvl(tcp, every);
+    let _ = sockopt::set_socket_keepalive(tcp, true);
 }
 
 /// A file in memory for what a hook prints.
