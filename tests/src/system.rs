@@ -3,6 +3,7 @@
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// What a node daemon's helper that forks shepherds calls itself.
@@ -133,4 +134,13 @@ pub fn is_alive(pid: i32) -> bool {
         .rsplit_once(')')
         .and_then(|(_, rest)| rest.trim().chars().next());
     state.is_some_and(|s| s != 'Z' && s != 'X')
+}
+
+/// Makes a script of a shell that everybody may run.
+///
+/// # Panics
+/// It cannot be written.
+pub fn program(file: &Path, text: &str) {
+    fs::write(file, format!("#!/bin/sh\n{text}\n")).expect("a script");
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("its mode");
 }

@@ -10,7 +10,6 @@ use cosy_model::{Dependency, DependencyKind, JobId, JobState, MiB, Span};
 use cosy_tests::{Cluster, Options, Row, script, system, wait};
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 fn cluster(nodes: usize) -> Cluster {
@@ -345,11 +344,6 @@ fn submission_without_hold(c: &Cluster) -> cosy_model::api::Submission {
     script(&c.work(), "exit 0")
 }
 
-fn program(file: &Path, text: &str) {
-    fs::write(file, format!("#!/bin/sh\n{text}\n")).unwrap();
-    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
-}
-
 #[test]
 fn a_failing_prolog_drains_the_node() {
     let options = Options {
@@ -360,7 +354,7 @@ fn a_failing_prolog_drains_the_node() {
         ..Options::default()
     };
     let mut c = Cluster::prepare(2, options);
-    program(&c.dir().join("prolog"), "echo the disk is on fire >&2; exit 1");
+    system::program(&c.dir().join("prolog"), "echo the disk is on fire >&2; exit 1");
     c.start_cosyd();
     (0..2).for_each(|at| c.start_noded(at));
     c.nodes.iter_mut().for_each(|n| n.await_ready());
@@ -372,7 +366,7 @@ fn a_failing_prolog_drains_the_node() {
     assert_eq!(row.nodes, "n2", "it went elsewhere");
     let node = c.until_node("n1", "drained", |n| n.state.contains("drain"));
     assert!(node.reason.contains("prolog"), "{node:?}");
-    program(&c.dir().join("prolog"), "exit 0");
+    system::program(&c.dir().join("prolog"), "exit 0");
     c.run(&["cadm", "node", "resume", "n1"]).expect(0);
     let job = c.submit(&submission);
     assert_eq!(c.until_end(job).nodes, "n1");
@@ -389,8 +383,11 @@ fn epilog_and_health_check() {
     };
     let mut c = Cluster::prepare(1, options);
     let dir = c.dir().to_owned();
-    program(&dir.join("epilog"), &format!("echo $COSY_JOB_ID >> {}/epilogs", dir.display()));
-    program(&dir.join("health"), &format!("! [ -e {}/ill ]", dir.display()));
+    system::program(
+        &dir.join("epilog"),
+        &format!("echo $COSY_JOB_ID >> {}/epilogs", dir.display()),
+    );
+    system::program(&dir.join("health"), &format!("! [ -e {}/ill ]", dir.display()));
     c.start_cosyd();
     c.start_noded(0);
     c.nodes[0].await_ready();
@@ -553,7 +550,7 @@ fn mail_command() {
     };
     let mut c = Cluster::prepare(1, options);
     let dir = c.dir().to_owned();
-    program(&dir.join("mail"), &format!("echo \"$1|$2|$3\" >> {}/mails", dir.display()));
+    system::program(&dir.join("mail"), &format!("echo \"$1|$2|$3\" >> {}/mails", dir.display()));
     c.start_cosyd();
     c.start_noded(0);
     c.nodes[0].await_ready();

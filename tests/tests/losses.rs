@@ -3,16 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
 use cosy_model::{JobId, JobState};
-use cosy_tests::{Cluster, Options, wait};
+use cosy_tests::{Cluster, Options, system, wait};
 use nix::sys::signal::Signal;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-
-fn program(path: &Path, text: &str) {
-    fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-}
 
 /// Nodes with a health check that is due in an hour, and mail in a file.
 fn cluster(nodes: usize) -> Cluster {
@@ -26,11 +19,11 @@ fn cluster(nodes: usize) -> Cluster {
     let c = Cluster::prepare(nodes, options);
     let dir = c.dir().to_owned();
     let ill = dir.display();
-    program(
+    system::program(
         &dir.join("health"),
         &format!("! [ -e {ill}/ill-$COSY_NODENAME ] || {{ echo it smokes; exit 1; }}"),
     );
-    program(&dir.join("mail"), &format!("{{ echo \"$@\"; cat; }} >> {ill}/mails"));
+    system::program(&dir.join("mail"), &format!("{{ echo \"$@\"; cat; }} >> {ill}/mails"));
     c.start_prepared()
 }
 

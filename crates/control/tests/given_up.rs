@@ -110,10 +110,8 @@ fn the_loss_of_another_node_does_not_start_it_again() {
 #[test]
 fn a_restarted_machine_may_have_run_it() {
     let (mut world, job) = silent_node(false);
-    world.disconnect(0);
+    world.switch_off(0);
     world.unheard.clear();
-    world.nodes[0].boot += 1;
-    world.nodes[0].known.clear();
     world.connect_all();
     assert_eq!(world.state_of(job), JobState::NodeFailed);
     assert_eq!(world.starts_of(job), 1);

@@ -4,8 +4,9 @@
 mod world;
 
 use cosy_control::ClusterConfig;
-use cosy_model::api::{JobChange, JobField, Reply, Request, Table};
+use cosy_model::api::{JobChange, JobField, Reply, Request};
 use cosy_model::job::RequeueTerms;
+use cosy_model::node::NodeOrder;
 use cosy_model::*;
 use world::*;
 
@@ -28,6 +29,13 @@ fn whole(name: &str) -> JobSpec {
     wanted
 }
 
+/// The same that would like n2.
+fn on_n2(name: &str) -> JobSpec {
+    let mut wanted = whole(name);
+    wanted.request.prefer = vec!["n2".into()];
+    wanted
+}
+
 /// The job runs on n1, which is lost.
 fn lost_on_n1(config: ClusterConfig, spec: JobSpec, others: &[usize]) -> (World, u64) {
     let mut world = World::new(config);
@@ -41,9 +49,7 @@ fn lost_on_n1(config: ClusterConfig, spec: JobSpec, others: &[usize]) -> (World,
 
 /// A node is switched off for longer than is waited for it, and comes back.
 fn loses(world: &mut World, n: usize, others: &[usize]) {
-    world.disconnect(n);
-    world.nodes[n].known.clear();
-    world.nodes[n].boot += 1;
+    world.switch_off(n);
     world.listen(90, others);
     world.deliver_all();
 }
@@ -53,40 +59,25 @@ fn runs_on(world: &World, job: u64, n: usize) -> bool {
     world.nodes[n].known.contains_key(&attempt(job, starts))
 }
 
-fn of_job<T>(
-    world: &mut World,
-    job: u64,
-    field: JobField,
-    read: impl Fn(&Table, usize, JobField) -> T,
-) -> T {
-    let table = world.jobs(&[JobField::Id, field]);
-    let mut rows = 0..table.rows;
-    let row = rows.find(|row| table.number(*row, JobField::Id) == Some(job as i64));
-    read(&table, row.expect("it is listed"), field)
-}
-
-fn failed_nodes(world: &mut World, job: u64) -> String {
-    of_job(world, job, JobField::FailedNodes, |table, row, field| table.text(row, field).to_owned())
-}
-
-fn eligible(world: &mut World, job: u64) -> Option<i64> {
-    of_job(world, job, JobField::Eligible, Table::number)
+/// The same while another job has n2, where it would go. Then n1 is back.
+fn lost_and_nowhere_to_go(config: ClusterConfig) -> (World, u64, u64) {
+    let mut world = World::new(config);
+    world.run_time = Span::from_secs(100_000);
+    let job = world.submit(whole("a"));
+    let other = world.submit(on_n2("b"));
+    world.deliver_all();
+    loses(&mut world, 0, &[1]);
+    world.connect_all();
+    world.pass(1);
+    (world, job, other)
 }
 
 #[test]
 fn a_job_goes_elsewhere_although_the_node_is_back_and_free() {
-    let mut world = World::new(site(2));
-    world.run_time = Span::from_secs(100_000);
-    let job = world.submit(whole("a"));
-    let mut other = whole("b");
-    other.request.prefer = vec!["n2".into()];
-    let other = world.submit(other);
-    world.deliver_all();
-    loses(&mut world, 0, &[1]);
-    world.connect_all();
-    world.pass(5);
+    let (mut world, job, other) = lost_and_nowhere_to_go(site(2));
+    world.pass(4);
     assert_eq!(world.queue(), format!("{job}:waiting/resources {other}:running"));
-    assert_eq!(failed_nodes(&mut world, job), "n1");
+    assert_eq!(world.text(job, JobField::FailedNodes), "n1");
     // Others may go there.
     let third = world.submit(whole("c"));
     world.deliver_all();
@@ -102,11 +93,11 @@ fn a_job_goes_elsewhere_although_the_node_is_back_and_free() {
     world.crash();
     world.connect_all();
     world.pass(20);
-    assert_eq!(failed_nodes(&mut world, job), "n1");
+    assert_eq!(world.text(job, JobField::FailedNodes), "n1");
     assert!(!runs_on(&world, job, 0));
     world.pass(AVOIDS);
     assert!(runs_on(&world, job, 0), "{}", world.queue());
-    assert_eq!(failed_nodes(&mut world, job), "");
+    assert_eq!(world.text(job, JobField::FailedNodes), "");
 }
 
 #[test]
@@ -145,17 +136,8 @@ fn where_no_other_node_would_do_it_goes_back() {
 
 #[test]
 fn who_names_nodes_to_avoid_names_all() {
-    let mut world = World::new(site(2));
-    world.run_time = Span::from_secs(100_000);
-    let job = world.submit(whole("a"));
-    let mut other = whole("b");
-    other.request.prefer = vec!["n2".into()];
-    world.submit(other);
-    world.deliver_all();
-    loses(&mut world, 0, &[1]);
-    world.connect_all();
-    world.pass(1);
-    assert_eq!(failed_nodes(&mut world, job), "n1");
+    let (mut world, job, _) = lost_and_nowhere_to_go(site(2));
+    assert_eq!(world.text(job, JobField::FailedNodes), "n1");
     let change = JobChange {
         avoid: Some(Vec::new()),
         ..JobChange::default()
@@ -166,7 +148,7 @@ fn who_names_nodes_to_avoid_names_all() {
     });
     assert!(matches!(reply, Reply::Done { changed: 1, .. }), "{reply:?}");
     world.deliver_all();
-    assert_eq!(failed_nodes(&mut world, job), "");
+    assert_eq!(world.text(job, JobField::FailedNodes), "");
     assert!(runs_on(&world, job, 0));
 }
 
@@ -174,16 +156,7 @@ fn who_names_nodes_to_avoid_names_all() {
 fn a_site_may_do_without() {
     let mut config = site(2);
     config.policy.requeue_avoids = Span::ZERO;
-    let mut world = World::new(config);
-    world.run_time = Span::from_secs(100_000);
-    let job = world.submit(whole("a"));
-    let mut other = whole("b");
-    other.request.prefer = vec!["n2".into()];
-    world.submit(other);
-    world.deliver_all();
-    loses(&mut world, 0, &[1]);
-    world.connect_all();
-    world.pass(1);
+    let (world, job, _) = lost_and_nowhere_to_go(config);
     assert!(runs_on(&world, job, 0));
 }
 
@@ -201,7 +174,7 @@ fn nobody_submits_losses() {
     let job = world.submit(wanted);
     world.deliver_all();
     assert!(runs_on(&world, job, 0));
-    assert_eq!(failed_nodes(&mut world, job), "");
+    assert_eq!(world.text(job, JobField::FailedNodes), "");
 }
 
 #[test]
@@ -245,6 +218,30 @@ fn a_job_runs_again_as_often_as_it_says() {
     assert_eq!(world.starts_of(job), 2);
 }
 
+/// A node that is cut off ends what is started elsewhere then, and nothing else.
+#[test]
+fn nodes_know_whether_a_job_runs_again() {
+    let mut wanted = whole("a");
+    wanted.requeue_terms.most = Some(1);
+    let mut world = World::new(site(2));
+    world.run_time = Span::from_secs(100_000);
+    world.submit(wanted);
+    assert!(world.next_launch().allocation.runs_again);
+    world.deliver_all();
+    world.switch_off(0);
+    for _ in 0..90 {
+        world.listen(1, &[1]);
+        if world
+            .orders
+            .iter()
+            .any(|(_, order)| matches!(order, NodeOrder::Launch(_)))
+        {
+            break;
+        }
+    }
+    assert!(!world.next_launch().allocation.runs_again);
+}
+
 /// Of Slurm's jobs that go back at once only those do without a pause that say so; their age is
 /// what it was.
 #[test]
@@ -260,12 +257,10 @@ fn an_expedited_job_waits_for_nothing_but_its_turn() {
         world.run_time = Span::from_secs(100_000);
         let job = world.submit(wanted);
         world.deliver_all();
-        let before = eligible(&mut world, job);
+        let before = world.number(job, JobField::Eligible);
         assert!(before.is_some());
         // Another one came before it is lost, and waits for the same node.
-        let mut other = whole("b");
-        other.request.prefer = vec!["n2".into()];
-        world.submit(other);
+        world.submit(on_n2("b"));
         let mut next = whole("c");
         next.request.nodes = Some(2);
         let next = world.submit(next);
@@ -276,7 +271,7 @@ fn an_expedited_job_waits_for_nothing_but_its_turn() {
         let reason = if expedite { "resources" } else { "begin_time" };
         let queue = world.queue();
         assert!(queue.contains(&format!("{job}:waiting/{reason}")), "{queue}");
-        assert_eq!(eligible(&mut world, job) == before, expedite);
+        assert_eq!(world.number(job, JobField::Eligible) == before, expedite);
         assert!(queue.contains(&format!("{next}:waiting")), "{queue}");
     }
 }

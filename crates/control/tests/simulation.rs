@@ -226,9 +226,7 @@ fn step(world: &mut World, dice: &mut Dice, told: &mut Told) {
         }
         96..97 => {
             // The machine is restarted: what ran is gone, the spool is told as lost.
-            world.disconnect(n);
-            world.nodes[n].boot += 1;
-            world.nodes[n].known.clear();
+            world.switch_off(n);
         }
         97..98 => {
             let job = 1 + dice.below(told.submitted.len() as u64 * 2 + 1);

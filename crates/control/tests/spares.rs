@@ -44,9 +44,7 @@ fn running(nodes: u32, spec: JobSpec) -> (World, u64) {
 /// A node is switched off for longer than is waited for it. Tells what its job's first node hears
 /// of its nodes then.
 fn loses(world: &mut World, n: usize) -> Option<Vec<String>> {
-    world.disconnect(n);
-    world.nodes[n].known.clear();
-    world.nodes[n].boot += 1;
+    world.switch_off(n);
     let connected: Vec<usize> = (0..world.nodes.len())
         .filter(|other| world.nodes[*other].link.is_some())
         .collect();
@@ -76,13 +74,9 @@ fn shown(world: &mut World) -> String {
     (0..table.rows).map(row).collect::<Vec<_>>().join(", ")
 }
 
-fn value(launch: &node::Launch, name: &str) -> String {
-    let mut all = launch.environment.0.split(|b| *b == 0);
-    let found = all.find_map(|item| {
-        let text = String::from_utf8_lossy(item).into_owned();
-        text.strip_prefix(&format!("{name}=")).map(str::to_owned)
-    });
-    found.unwrap_or_default()
+fn value<'a>(launch: &'a node::Launch, name: &str) -> &'a str {
+    let value = variables::find(&launch.environment.0, name);
+    std::str::from_utf8(value.unwrap_or_default()).expect("it is text")
 }
 
 #[test]
@@ -113,9 +107,7 @@ fn what_is_told_survives_the_controller() {
     world.connect_all();
     world.deliver_all();
     assert_eq!(shown(&mut world), "running n[1-4] 1");
-    world.disconnect(1);
-    world.nodes[1].known.clear();
-    world.nodes[1].boot += 1;
+    world.switch_off(1);
     world.listen(90, &[0, 2, 3]);
     // It ends before anybody has heard.
     world.orders.clear();
@@ -140,16 +132,7 @@ fn its_program_sees_the_nodes_that_serve() {
     wanted.request.tasks = Some(8);
     let mut world = site(4);
     world.submit(wanted);
-    let launch = loop {
-        let launch = world.orders.iter().find_map(|(_, order)| match order {
-            NodeOrder::Launch(launch) => Some(launch.clone()),
-            _ => None,
-        });
-        match launch {
-            Some(launch) => break launch,
-            None => assert!(world.deliver_one(), "it is launched"),
-        }
-    };
+    let launch = world.next_launch();
     assert_eq!(value(&launch, "COSY_NODES"), "n[1-3]");
     assert_eq!(value(&launch, "COSY_NODE_COUNT"), "3");
     assert_eq!(value(&launch, "COSY_TASKS"), "6");
@@ -176,9 +159,7 @@ fn with_what_is_left() {
     let (mut world, job) = running(3, wanted);
     assert_eq!(loses(&mut world, 2).expect("it hears"), ["n1", "n2"]);
     // The node is restarted so fast that nobody misses it.
-    world.disconnect(1);
-    world.nodes[1].known.clear();
-    world.nodes[1].boot += 1;
+    world.switch_off(1);
     world.connect(1);
     world.deliver_all();
     assert_eq!(shown(&mut world), "running n1 0");

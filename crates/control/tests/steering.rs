@@ -47,18 +47,6 @@ fn code(reply: &Reply) -> Option<RefusalCode> {
     }
 }
 
-fn text(world: &mut World, id: u64, field: JobField) -> String {
-    let table = world.jobs(&[JobField::Id, field]);
-    let row = (0..table.rows).find(|row| table.number(*row, JobField::Id) == Some(id as i64));
-    table.text(row.expect("it is listed"), field).to_owned()
-}
-
-fn number(world: &mut World, id: u64, field: JobField) -> Option<i64> {
-    let table = world.jobs(&[JobField::Id, field]);
-    let row = (0..table.rows).find(|row| table.number(*row, JobField::Id) == Some(id as i64));
-    table.number(row.expect("it is listed"), field)
-}
-
 // --- licences
 
 #[test]
@@ -133,14 +121,14 @@ fn a_suspended_job_keeps_its_nodes_and_its_time() {
     world.deliver_all();
     world.pass(100);
     assert!(queue(&mut world).starts_with("1:suspended 2:waiting"), "{}", queue(&mut world));
-    assert_eq!(number(&mut world, running, JobField::Elapsed), Some(4000));
+    assert_eq!(world.number(running, JobField::Elapsed), Some(4000));
     world.crash();
     world.connect(0);
     world.deliver_all();
     assert!(queue(&mut world).starts_with("1:suspended 2:waiting"), "{}", queue(&mut world));
     assert_eq!(code(&world.ask_as(root(), None, resume)), None);
     world.deliver_all();
-    let whole = number(&mut world, running, JobField::SuspendedFor);
+    let whole = world.number(running, JobField::SuspendedFor);
     assert_eq!(whole, Some(100_000));
     world.pass(5);
     assert!(queue(&mut world).starts_with("1:running"), "{}", queue(&mut world));
@@ -185,7 +173,7 @@ fn jobs_run_again() {
     assert_eq!(queue(&mut world), "1:waiting/begin_time");
     assert_eq!(code(&world.ask(requeue(false))), Some(RefusalCode::WrongState));
     world.pass(6);
-    assert_eq!(number(&mut world, id, JobField::Restarts), Some(1));
+    assert_eq!(world.number(id, JobField::Restarts), Some(1));
     assert_eq!(queue(&mut world), "1:running");
     assert_eq!(code(&world.ask(requeue(true))), None);
     world.deliver_all();
@@ -349,7 +337,7 @@ fn an_administrator_holds_as_such_or_as_the_user() {
     assert_eq!(code(&world.ask(hold(false))), None);
     assert_eq!(queue(&mut world), "1:waiting/held_by_admin", "the user cannot soften it");
     assert_eq!(code(&world.ask(release())), Some(RefusalCode::Forbidden));
-    assert_eq!(number(&mut world, id, JobField::Priority), Some(0));
+    assert_eq!(world.number(id, JobField::Priority), Some(0));
 }
 
 #[test]
@@ -377,10 +365,10 @@ fn priorities_say_who_comes_first() {
     assert!(queue(&mut world).ends_with("4:running"), "{}", queue(&mut world));
     world.pass(10);
     assert_eq!(queue(&mut world), "2:waiting/resources 3:running");
-    assert_eq!(number(&mut world, 3, JobField::Priority), Some(4_294_901_757));
-    assert_eq!(number(&mut world, 2, JobField::Priority), Some(100));
+    assert_eq!(world.number(3, JobField::Priority), Some(4_294_901_757));
+    assert_eq!(world.number(2, JobField::Priority), Some(100));
     assert_eq!(code(&world.ask(priority(2, 0))), None);
-    assert_eq!(text(&mut world, 2, JobField::Reason), "held_by_user");
+    assert_eq!(world.text(2, JobField::Reason), "held_by_user");
 }
 
 // --- limits
@@ -401,13 +389,13 @@ fn the_limit_of_a_running_job() {
     };
     assert_eq!(code(&world.ask(limit(70))), Some(RefusalCode::Forbidden));
     assert_eq!(code(&world.ask_as(root(), None, limit(90))), None);
-    assert_eq!(number(&mut world, id, JobField::TimeLimit), Some(90_000));
+    assert_eq!(world.number(id, JobField::TimeLimit), Some(90_000));
     assert_eq!(code(&world.ask(limit(5))), None);
     world.deliver_all();
     world.crash();
     world.connect(0);
     world.deliver_all();
-    assert_eq!(number(&mut world, id, JobField::TimeLimit), Some(5000));
+    assert_eq!(world.number(id, JobField::TimeLimit), Some(5000));
     world.pass(5);
     assert_eq!(queue(&mut world), format!("{behind}:running"));
 }
@@ -455,7 +443,7 @@ fn in_slurms_words_a_job_beyond_its_queue_waits() {
     world.submit(long(Dialect::Slurm));
     world.submit(wide(3));
     assert_eq!(queue(&mut world), "1:waiting/queue_time_limit 2:waiting/queue_node_limit");
-    assert_eq!(number(&mut world, 1, JobField::TimeLimit), Some(3_600_000));
+    assert_eq!(world.number(1, JobField::TimeLimit), Some(3_600_000));
     let shorter = world.ask(Request::Change {
         filter: ids(&[1]),
         change: Box::new(JobChange {
@@ -511,7 +499,7 @@ fn features_in_alternatives() {
             None,
         );
         let got = match got {
-            Ok(id) => Ok(text(&mut world, id, JobField::Nodes)),
+            Ok(id) => Ok(world.text(id, JobField::Nodes)),
             Err(refusal) => Err(refusal.about.expect("what it is about")),
         };
         assert_eq!(got, want.map(str::to_owned), "{any:?} {same:?} {nodes}");
@@ -544,7 +532,7 @@ fn features_by_numbers_of_nodes() {
             ..spec("f")
         };
         let got = match world.try_submit(f, None) {
-            Ok(id) => Ok(text(&mut world, id, JobField::Nodes)),
+            Ok(id) => Ok(world.text(id, JobField::Nodes)),
             Err(refusal) => Err(refusal.about.expect("what it is about")),
         };
         assert_eq!(got, want.map(str::to_owned), "{counts:?} {nodes:?}");
@@ -581,9 +569,9 @@ fn who_may_choose_a_group_takes_the_one_that_is_free() {
         },
         ..spec("choosy")
     });
-    assert_eq!(text(&mut world, choosy, JobField::State), "waiting");
+    assert_eq!(world.text(choosy, JobField::State), "waiting");
     world.pass(12);
-    assert_eq!(text(&mut world, choosy, JobField::Nodes), "n[3-4]");
+    assert_eq!(world.text(choosy, JobField::Nodes), "n[3-4]");
 }
 
 // --- dependencies
@@ -598,16 +586,16 @@ fn dependencies_tell_how_they_stand() {
     let not = world.submit(dependent(DependencyKind::AfterNotOk, good));
     let started = world.submit(dependent(DependencyKind::After, good));
     let mut check = |id: u64, want: &str| {
-        assert_eq!(text(&mut world, id, JobField::DependencyText), want, "{id}");
+        assert_eq!(world.text(id, JobField::DependencyText), want, "{id}");
     };
     check(one, "afterok:1(unfulfilled)");
     check(all, "afterok:2_*(unfulfilled)");
     check(started, "");
     world.pass(11);
-    let left = text(&mut world, not, JobField::DependencyText);
+    let left = world.text(not, JobField::DependencyText);
     assert_eq!(left, "afternotok:1(failed)");
-    assert_eq!(text(&mut world, not, JobField::Reason), "dependency_never");
-    assert_eq!(text(&mut world, all, JobField::State), "running");
+    assert_eq!(world.text(not, JobField::Reason), "dependency_never");
+    assert_eq!(world.text(all, JobField::State), "running");
 }
 
 #[test]
@@ -669,7 +657,7 @@ fn one_of_several_is_enough() {
         ..slurm("either")
     });
     world.pass(12);
-    let left = text(&mut world, either, JobField::DependencyText);
+    let left = world.text(either, JobField::DependencyText);
     assert_eq!(left, "afternotok:1(failed)?afterany:2(unfulfilled)");
     world.pass(30);
     assert_eq!(queue(&mut world), "3:running");

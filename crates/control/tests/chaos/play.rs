@@ -256,9 +256,7 @@ impl Play {
             }
             5 => self.world.disconnect(n),
             6 => {
-                self.world.disconnect(n);
-                self.world.nodes[n].boot += 1;
-                self.world.nodes[n].known.clear();
+                self.world.switch_off(n);
                 self.world.connect(n);
             }
             7 => {

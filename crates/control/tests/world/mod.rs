@@ -970,6 +970,13 @@ impl World {
         }
     }
 
+    /// Its machine is switched off: nothing runs there any more.
+    pub fn switch_off(&mut self, n: usize) {
+        self.disconnect(n);
+        self.nodes[n].boot += 1;
+        self.nodes[n].known.clear();
+    }
+
     pub fn report(&mut self, n: usize, report: NodeReport) {
         if let Some(link) = self.nodes[n].link.filter(|_| !self.unheard.contains(&n)) {
             match self.slow_reports {
@@ -1015,6 +1022,20 @@ impl World {
     }
 
     /// Hands the oldest order to its node.
+    /// Delivers until a program is about to be launched.
+    pub fn next_launch(&mut self) -> Box<Launch> {
+        loop {
+            let launch = self.orders.iter().find_map(|(_, order)| match order {
+                NodeOrder::Launch(launch) => Some(launch.clone()),
+                _ => None,
+            });
+            match launch {
+                Some(launch) => return launch,
+                None => assert!(self.deliver_one(), "nothing is launched"),
+            }
+        }
+    }
+
     pub fn deliver_one(&mut self) -> bool {
         let Some((link, order)) = self.orders.pop_front() else {
             return false;
@@ -1449,6 +1470,24 @@ impl World {
     }
 
     /// `id:state/reason` of every live job.
+    /// What a field of a job says.
+    pub fn text(&mut self, id: u64, field: JobField) -> String {
+        let (table, row) = self.job(id, field);
+        table.text(row, field).to_owned()
+    }
+
+    pub fn number(&mut self, id: u64, field: JobField) -> Option<i64> {
+        let (table, row) = self.job(id, field);
+        table.number(row, field)
+    }
+
+    fn job(&mut self, id: u64, field: JobField) -> (api::Table, usize) {
+        let table = self.jobs(&[JobField::Id, field]);
+        let mut rows = 0..table.rows;
+        let row = rows.find(|row| table.number(*row, JobField::Id) == Some(id as i64));
+        (table, row.expect("it is listed"))
+    }
+
     pub fn queue(&mut self) -> String {
         let table = self.jobs(&[JobField::Ref, JobField::State, JobField::Reason]);
         let row = |n: usize| {

@@ -262,7 +262,8 @@ mod tests {
         NodeName=n[1-8] CPUs=16 Gres=gpu:a100:2,fpga:1 Weight=3\n\
         PartitionName=DEFAULT MaxTime=1-00:00:00\n\
         PartitionName=main Nodes=ALL Default=YES DefaultTime=60 MaxTime=INFINITE\n\
-        PartitionName=short Nodes=n[1-2] MaxTime=30 AllowGroups=ops PriorityTier=10 State=DRAIN\n";
+        PartitionName=short Nodes=n[1-2] MaxTime=30 AllowGroups=ops PriorityTier=10 State=DRAIN\n\
+        MaxBatchRequeue=3\n";
 
     fn imported(conf: &str, dump: Option<&str>, qos: Option<&str>) -> Result<Imported, Fault> {
         let file = |name: &str, text: Option<&str>| text.map(|text| Piece::file(name, text));
@@ -290,6 +291,7 @@ socket = \"/run/cosy/cosyd.sock\"
 [policy]
 grace = \"3s\"
 batch_delay = \"2s\"
+max_requeues = 3
 keep_ended = \"300s\"
 max_array_tasks = 100000
 visibility = \"all\"

@@ -330,6 +330,7 @@ impl SubmitOptions {
             "signal" => self.signal = Some(signal::read(&text)?),
             "mail-type" => self.mail_type = Some(mail::read(&text)?),
             "kill-on-invalid-dep" => self.end_if_never = Some(yes(found)?),
+            "requeue" => (self.requeue, self.expedite) = (Some(true), expedite(found)?),
             "distribution" => self.distribution = Some(distribution::read(&text)?),
             _ => return Ok(false),
         }
@@ -345,7 +346,6 @@ impl SubmitOptions {
             "tmp" => self.disk = Some(size()?),
             "exclusive" => self.exclusive = Some(exclusive(found)?),
             "oversubscribe" => self.exclusive = Some(false),
-            "requeue" => (self.requeue, self.expedite) = (Some(true), expedite(found)?),
             "contiguous" => self.contiguous = true,
             "overcommit" => self.overcommit = true,
             "use-min-nodes" => self.fewest_nodes = true,
