@@ -304,6 +304,23 @@ const fn is_zero(number: &i64) -> bool {
 }
 
 impl JobSpec {
+    /// Nodes that it was lost with and does not go to yet, in the order of the losses.
+    pub fn failed_nodes(&self) -> impl Iterator<Item = &str> {
+        let nodes = self.losses.iter().flat_map(|losses| &losses.nodes);
+        nodes.map(|node| &*node.name)
+    }
+
+    /// Whether it may be lost with nodes once more and run again: as often as its owner says.
+    pub fn may_be_lost(&self) -> bool {
+        let most = self.requeue_terms.most;
+        most.is_none_or(|most| self.times_lost() < most)
+    }
+
+    /// How often it was lost with nodes after its program had begun.
+    pub fn times_lost(&self) -> u32 {
+        self.losses.as_ref().map_or(0, |losses| losses.count)
+    }
+
     /// A job that asks for nothing beyond what is necessary, with one task.
     pub fn plain(name: impl Into<String>, program: Program, workdir: OsText) -> Self {
         Self {

@@ -15,7 +15,7 @@ use crate::planning::making_room::preemptible_from;
 use crate::queues::order::priority;
 use crate::record::{HeldBy, JobRow, PartRow};
 use crate::rooms::Rooms;
-use cosy_model::job::{Losses, ResourceRequest};
+use cosy_model::job::ResourceRequest;
 use cosy_model::{End, EndCause, JobId, OsText, Time};
 use cosy_view::job::{
     Array, AttemptTimes, Files, Holder, JobFacts, JobStatus, NodeHoldings, OpenDependency,
@@ -152,8 +152,7 @@ impl JobFacts for LiveFacts<'_> {
     }
 
     fn failed_nodes(&self) -> Vec<&str> {
-        let losses = self.job.spec().losses.as_deref();
-        losses.into_iter().flat_map(Losses::names).collect()
+        self.job.spec().failed_nodes().collect()
     }
 
     fn priority(&self) -> i64 {

@@ -64,10 +64,11 @@ impl Submitted {
         self.spec.program == Program::Allocation
     }
 
-    /// Whether an attempt that was lost is followed by another one. What a command stays
-    /// with is not: it has been told of this attempt.
+    /// Whether an attempt that was lost is followed by another one: not more often than its owner
+    /// says. What a command stays with is not: it has been told of this attempt.
     pub fn runs_again(&self, may_have_run: bool) -> bool {
-        !self.spec.attended && (self.may_run_again() || !may_have_run)
+        let again = || self.may_run_again() && self.spec.may_be_lost();
+        !self.spec.attended && (!may_have_run || again())
     }
 
     /// Whether it may run again. Every job of Slurm's says so, but only batch jobs do.

@@ -11,13 +11,15 @@ use crate::machine::Machine;
 use cosy_model::job::{FailedNode, Losses};
 use cosy_model::{JobSpec, Span, Time, limits};
 
-/// What was lost with a run.
-#[derive(Debug, Default)]
+/// A run that was lost with nodes.
+#[derive(Debug)]
 pub(crate) struct LostRun {
-    /// The names of the nodes.
+    /// Their names.
     pub nodes: Vec<String>,
     /// Its program had begun.
     pub had_begun: bool,
+    /// What is said of it.
+    pub words: String,
 }
 
 /// What a job asks for after it was lost once more. Where `avoids` is zero it may go anywhere.
@@ -61,25 +63,19 @@ pub(crate) fn next_forgiven(spec: &JobSpec, avoids: Span) -> Option<Time> {
     nodes.iter().map(|node| node.at + avoids).min()
 }
 
-/// Whether it may be lost once more and run again: as often as its owner says.
-pub(crate) fn may_be_lost(spec: &JobSpec) -> bool {
-    let lost = spec.losses.as_deref().map_or(0, |losses| losses.count);
-    spec.requeue_terms.most.is_none_or(|most| lost < most)
-}
-
-/// The same request for other nodes than those that it was lost with; `None` where it was lost
-/// with none that there are.
+/// The same request of a job that was lost with none: for other nodes than those that it was lost
+/// with. `None` where it was lost with none that there are.
 pub(crate) fn elsewhere(machine: &Machine, spec: &JobSpec) -> Option<JobSpec> {
-    let losses = spec.losses.as_deref()?;
-    let there = losses
-        .names()
-        .filter(|name| machine.id_of(name).is_some())
-        .map(str::to_owned);
-    let failed: Vec<String> = there.collect();
+    let failed = spec.failed_nodes();
+    let there = failed.filter(|name| machine.id_of(name).is_some());
+    let failed: Vec<String> = there.map(str::to_owned).collect();
     if failed.is_empty() || spec.reservation.is_some() {
         return None;
     }
-    let mut other = spec.clone();
+    let mut other = JobSpec {
+        losses: None,
+        ..spec.clone()
+    };
     for component in &mut other.further_components {
         component.request.avoid.extend_from_slice(&failed);
     }
@@ -96,13 +92,13 @@ mod tests {
         let lost = LostRun {
             nodes: vec![node.to_owned()],
             had_begun: true,
+            words: String::new(),
         };
         after(spec, &lost, Time(at), Span(100))
     }
 
     fn names(spec: &JobSpec) -> Vec<&str> {
-        let losses = spec.losses.as_deref();
-        losses.into_iter().flat_map(Losses::names).collect()
+        spec.failed_nodes().collect()
     }
 
     #[test]
@@ -111,7 +107,7 @@ mod tests {
         assert_eq!(forgiven(&spec, Time(0), Span(100)), None);
         let spec = lost(&lost(&lost(&spec, "n1", 0), "n2", 10), "n1", 20);
         assert_eq!(names(&spec), ["n2", "n1"]);
-        assert_eq!(spec.losses.as_deref().map(|l| l.count), Some(3));
+        assert_eq!(spec.times_lost(), 3);
         assert_eq!(next_forgiven(&spec, Span(100)), Some(Time(110)));
         assert_eq!(forgiven(&spec, Time(109), Span(100)), None);
         let later = forgiven(&spec, Time(110), Span(100)).expect("one is forgiven");
@@ -129,14 +125,5 @@ mod tests {
         }
         assert_eq!(names(&spec).len(), limits::FAILED_NODES);
         assert_eq!(names(&spec)[0], "n5");
-    }
-
-    #[test]
-    fn as_often_as_its_owner_says() {
-        let mut spec = JobSpec::plain("a", Program::Allocation, OsText::from("/"));
-        assert!(may_be_lost(&spec));
-        spec.requeue_terms.most = Some(1);
-        assert!(may_be_lost(&spec));
-        assert!(!may_be_lost(&lost(&spec, "n1", 0)));
     }
 }

@@ -7,8 +7,6 @@
 //!
 //! Source: scontrol(1), `NumNodes` and `NodeList` of running jobs.
 
-use crate::config::ClusterConfig;
-use crate::conversations::Conversations;
 use crate::conversations::messages::notify_job;
 use crate::event::Caller;
 use crate::jobs::Jobs;
@@ -129,14 +127,7 @@ pub(crate) fn leave_nodes(
             node,
         });
     }
-    tell_nodes_left(
-        &rooms.config,
-        &mut rooms.machine,
-        &rooms.jobs,
-        &mut rooms.conversations,
-        turn,
-        id,
-    );
+    tell_nodes_left(rooms, turn, id);
     let list = rooms.jobs.get(&id).and_then(Job::run);
     let list = list
         .map(|run| node_list(&rooms.machine, run))
@@ -164,28 +155,16 @@ pub(crate) fn goes_on_without(rooms: &mut Rooms, turn: &mut Turn, id: JobId, nod
         return false;
     }
     save_job(&rooms.machine, &mut rooms.jobs, turn, id);
-    tell_nodes_left(
-        &rooms.config,
-        &mut rooms.machine,
-        &rooms.jobs,
-        &mut rooms.conversations,
-        turn,
-        id,
-    );
-    let list = rooms.jobs.get(&id).and_then(Job::run);
-    let list = list
-        .map(|run| serving_list(&rooms.machine, run))
-        .unwrap_or_default();
+    tell_nodes_left(rooms, turn, id);
+    let run = rooms.jobs.get(&id).and_then(Job::run);
+    let list = run.map_or_else(String::new, |run| serving_list(&rooms.machine, run));
     let name = rooms.machine.name(node);
-    let text = match (stood_by, spares) {
-        (true, _) => format!("node {name}, which stood by, was lost; the job goes on with {list}"),
-        (false, 0) => format!("node {name} was lost; the job goes on with {list}"),
-        (false, _) => {
-            format!(
-                "node {name} was lost; a spare one takes its place, the job goes on with {list}"
-            )
-        }
+    let lost = match (stood_by, spares) {
+        (true, _) => ", which stood by, was lost;",
+        (false, 0) => " was lost;",
+        (false, _) => " was lost; a spare one takes its place,",
     };
+    let text = format!("node {name}{lost} the job goes on with {list}");
     let object = EventObject::Job(id);
     turn.happened(now, EventKind::Resized, "controller", object, text.clone());
     // It runs: there is somebody to tell.
@@ -194,42 +173,28 @@ pub(crate) fn goes_on_without(rooms: &mut Rooms, turn: &mut Turn, id: JobId, nod
 }
 
 /// The first node hears which nodes the job has: no step goes to others any more.
-fn tell_nodes_left(
-    config: &ClusterConfig,
-    machine: &mut Machine,
-    jobs: &Jobs,
-    conversations: &mut Conversations,
-    turn: &mut Turn,
-    id: JobId,
-) {
-    let Some(job) = jobs.get(&id) else {
+fn tell_nodes_left(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
+    let Some(job) = rooms.jobs.get(&id) else {
         return;
     };
     let uid = job.submitted.uid;
     let Some(first) = job.run().and_then(Run::first) else {
         return;
     };
-    match conversations.fresh_user(config, turn, uid) {
-        Some(user) => order_prepare_on(machine, jobs, turn, id, first, &user),
-        None => machine.awaits_user(id, first),
+    match rooms.conversations.fresh_user(&rooms.config, turn, uid) {
+        Some(user) => order_prepare_on(&rooms.machine, &rooms.jobs, turn, id, first, &user),
+        None => rooms.machine.awaits_user(id, first),
     }
 }
 
 /// A node has registered: it may not have heard.
-pub(crate) fn repeat_resizes(
-    config: &ClusterConfig,
-    machine: &mut Machine,
-    jobs: &Jobs,
-    conversations: &mut Conversations,
-    turn: &mut Turn,
-    node: NodeId,
-) {
-    let here: Vec<JobId> = machine.node(node).jobs().iter().copied().collect();
+pub(crate) fn repeat_resizes(rooms: &mut Rooms, turn: &mut Turn, node: NodeId) {
+    let here: Vec<JobId> = rooms.machine.node(node).jobs().iter().copied().collect();
     for id in here {
-        let run = jobs.get(&id).and_then(Job::run);
+        let run = rooms.jobs.get(&id).and_then(Job::run);
         let first = |run: &Run| run.first() == Some(node) && !run.is_over();
         if run.is_some_and(|run| run.resized().is_some() && first(run)) {
-            tell_nodes_left(config, machine, jobs, conversations, turn, id);
+            tell_nodes_left(rooms, turn, id);
         }
     }
 }

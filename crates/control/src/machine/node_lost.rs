@@ -4,7 +4,7 @@
 //! lost while the attempt was cleaned up after an end of its own.
 
 use crate::jobs::job::Job;
-use crate::jobs::losses::{LostRun, may_be_lost};
+use crate::jobs::losses::LostRun;
 use crate::jobs::run::Run;
 use crate::machine::Machine;
 use crate::record::AfterRun;
@@ -41,18 +41,17 @@ impl Machine {
         format!("its supervisor on node {} was killed", node.unwrap_or("(none)"))
     }
 
-    /// What ended the job's attempt without its doing: the nodes, by name.
-    pub(crate) fn lost_under(&self, job: &Job) -> LostRun {
-        let Some(run) = job.run().filter(|_| self.loss(job).is_some()) else {
-            return LostRun::default();
-        };
+    /// What ended the job's attempt without its doing; `None` where that was something else.
+    pub(crate) fn lost_run(&self, job: &Job) -> Option<LostRun> {
+        let (run, (_, words)) = (job.run()?, self.loss(job)?);
         // A supervisor that was killed is that on the first node.
         let supervisor = run.first().filter(|_| run.lost().is_empty());
         let nodes = run.lost().iter().copied().chain(supervisor);
-        LostRun {
+        Some(LostRun {
             nodes: nodes.map(|node| self.name(node).to_owned()).collect(),
             had_begun: run.started().is_some(),
-        }
+            words,
+        })
     }
 }
 
@@ -71,8 +70,7 @@ pub(crate) fn after_loss(job: &Job, now: Time) -> AfterRun {
     }
     // Where nobody knows whether it has run it waits, and is held.
     let asks = run.is_doubtful() && !job.spec().attended;
-    let again = run.started().is_none() || may_be_lost(job.spec());
-    match asks || (again && job.submitted().runs_again(run.may_have_run())) {
+    match asks || job.submitted().runs_again(run.may_have_run()) {
         true => AfterRun::Requeue,
         false => AfterRun::End(lost_end(EndCause::NodeLost, run.started(), now)),
     }

@@ -10,7 +10,6 @@ use crate::jobs::allocations::{order_end_held, with_steps};
 use crate::jobs::end::end_job;
 use crate::jobs::job::Job;
 use crate::jobs::limits::procedures::stops;
-use crate::jobs::losses::LostRun;
 use crate::jobs::losses::procedures::note_loss;
 use crate::jobs::run::Run;
 use crate::jobs::save::save_job;
@@ -26,7 +25,6 @@ use crate::rooms::Rooms;
 use crate::triggers::watch::procedures::watch_node;
 use crate::turn::Turn;
 use crate::workflows::course::procedures::flow_tries_again;
-use cosy_model::job::Losses;
 use cosy_model::node::KillCause;
 use cosy_model::policy::PreemptMode;
 use cosy_model::{End, EndCause, EventKind, EventObject, JobId, NodeId, Span, Time};
@@ -287,30 +285,23 @@ fn keep_run(machine: &Machine, jobs: &Jobs, turn: &mut Turn, id: JobId, end: Opt
 
 pub(crate) fn wait_again(rooms: &mut Rooms, turn: &mut Turn, id: JobId, held: Option<HeldBy>) {
     let now = turn.now();
-    let lost = rooms
-        .jobs
-        .get(&id)
-        .and_then(|job| rooms.machine.loss(job))
-        .map(|(_, words)| words);
     let job = rooms.jobs.get(&id);
-    let under = job.map_or_else(LostRun::default, |job| rooms.machine.lost_under(job));
+    let lost = job.and_then(|job| rooms.machine.lost_run(job));
     if !rooms.jobs.waits_again(id) {
         return;
     }
-    let held = note_loss(rooms, turn, id, &under).or(held);
+    let often = lost
+        .as_ref()
+        .and_then(|lost| note_loss(rooms, turn, id, lost));
+    let held = often.or(held);
     rooms.jobs.pause_before_again(now, id, held);
     save_job(&rooms.machine, &mut rooms.jobs, turn, id);
-    turn.happened(
-        now,
-        EventKind::Requeued,
-        "controller",
-        EventObject::Job(id),
-        lost.clone().unwrap_or_default(),
-    );
+    let words = lost.map(|lost| lost.words).unwrap_or_default();
     let mail = rooms.jobs.get(&id).and_then(|job| {
-        let why = after_loss_words(job, lost);
+        let why = after_loss_words(job, &words);
         mail_of(&rooms.config, job, &News::Requeued(&why))
     });
+    turn.happened(now, EventKind::Requeued, "controller", EventObject::Job(id), words);
     if let Some(mail) = mail {
         turn.effect(mail);
     }
@@ -318,12 +309,11 @@ pub(crate) fn wait_again(rooms: &mut Rooms, turn: &mut Turn, id: JobId, held: Op
 }
 
 /// What its owner is told of a loss, and of what follows from it.
-fn after_loss_words(job: &Job, lost: Option<String>) -> String {
-    let Some(lost) = lost else {
+fn after_loss_words(job: &Job, lost: &str) -> String {
+    if lost.is_empty() {
         return String::new();
-    };
-    let losses = job.spec().losses.as_deref();
-    let names: Vec<&str> = losses.into_iter().flat_map(Losses::names).collect();
+    }
+    let names: Vec<&str> = job.spec().failed_nodes().collect();
     let avoids = match names.is_empty() {
         true => String::new(),
         false => format!(" It does not go to {} for a while.", cosy_model::fold(&names)),

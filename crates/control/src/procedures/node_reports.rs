@@ -398,14 +398,7 @@ pub(crate) fn reconcile(
         id,
     );
     repeat_suspensions(&rooms.machine, &rooms.jobs, turn, id);
-    repeat_resizes(
-        &rooms.config,
-        &mut rooms.machine,
-        &rooms.jobs,
-        &mut rooms.conversations,
-        turn,
-        id,
-    );
+    repeat_resizes(rooms, turn, id);
 }
 
 pub(crate) fn take_inventory(

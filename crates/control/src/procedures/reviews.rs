@@ -29,7 +29,9 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     if !job.is_waiting() {
         return;
     }
-    forgive(rooms, turn, id);
+    if job.spec().losses.is_some() {
+        forgive(rooms, turn, id);
+    }
     let Some(job) = rooms.jobs.get(&id) else {
         return;
     };

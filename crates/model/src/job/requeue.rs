@@ -43,15 +43,6 @@ impl RequeueTerms {
     }
 }
 
-impl std::fmt::Display for RequeueTerms {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let most = self.most.map(|most| format!("at most {most} times"));
-        let expedite = self.expedite.then(|| "at once".to_owned());
-        let words: Vec<String> = most.into_iter().chain(expedite).collect();
-        f.write_str(&words.join(", "))
-    }
-}
-
 /// A node that a job was lost with.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Hash)]
 pub struct FailedNode {
@@ -72,16 +63,11 @@ pub struct Losses {
     pub nodes: Vec<FailedNode>,
 }
 
-impl Losses {
-    /// The names of the nodes that it does not go to.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.nodes.iter().map(|node| &*node.name)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OsText;
+    use crate::job::{JobSpec, Program};
 
     #[test]
     fn words() {
@@ -96,5 +82,18 @@ mod tests {
         for wrong in ["", "x", "-1", "3,", "99999999999", "Expedite"] {
             check(wrong, None);
         }
+    }
+
+    #[test]
+    fn as_often_as_its_owner_says() {
+        let mut spec = JobSpec::plain("a", Program::Allocation, OsText::from("/"));
+        assert!(spec.may_be_lost());
+        spec.requeue_terms.most = Some(1);
+        assert!(spec.may_be_lost());
+        spec.losses = Some(Box::new(Losses {
+            count: 1,
+            nodes: Vec::new(),
+        }));
+        assert!(!spec.may_be_lost());
     }
 }

@@ -19,13 +19,9 @@ pub(crate) fn note_loss(
     lost: &LostRun,
 ) -> Option<HeldBy> {
     let (avoids, most) = (rooms.config.policy.requeue_avoids, rooms.config.policy.max_requeues);
-    if lost.nodes.is_empty() {
-        return None;
-    }
     let spec = after(rooms.jobs.get(&id)?.spec(), lost, turn.now(), avoids);
-    let count = spec.losses.as_deref().map_or(0, |losses| losses.count);
+    let often = most > 0 && spec.times_lost() > most && lost.had_begun;
     asks_for(rooms, turn, id, spec);
-    let often = most > 0 && count > most && lost.had_begun;
     often.then_some(HeldBy::Losses)
 }
 

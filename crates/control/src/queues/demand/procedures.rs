@@ -27,25 +27,12 @@ pub(crate) fn place(
     at: (QueueId, Lifted),
     user: &User,
 ) -> Result<Place, Refusal> {
-    let other = elsewhere(machine, spec);
-    let other = other
-        .and_then(|spec| place_as_asked(config, machine, queues, planning, &spec, at, user).ok());
-    match other {
-        Some(place) => Ok(place),
-        None => place_as_asked(config, machine, queues, planning, spec, at, user),
+    if let Some(other) = elsewhere(machine, spec)
+        && let Ok(place) = place(config, machine, queues, planning, &other, at, user)
+    {
+        return Ok(place);
     }
-}
-
-/// The same, on any nodes that it may have.
-fn place_as_asked(
-    config: &ClusterConfig,
-    machine: &Machine,
-    queues: &Queues,
-    planning: &Planning,
-    spec: &JobSpec,
-    (queue_id, lifted): (QueueId, Lifted),
-    user: &User,
-) -> Result<Place, Refusal> {
+    let (queue_id, lifted) = at;
     let queue = &queues.all[queue_id.index()];
     let limit = time_limit(spec, queue, lifted)?;
     let first = demand(config, machine, planning, &spec.request, (queue, lifted))?;
