@@ -1,7 +1,7 @@
 //! What a job asks of the machine, with every name already resolved to node sets: a list of
 //! components, each on nodes of its own, that start together. Most jobs have one.
 
-use crate::NodeMask;
+use crate::{NodeMask, Topology};
 use cosy_model::{Amounts, MiB};
 use std::sync::Arc;
 
@@ -108,6 +108,12 @@ pub struct Component {
     pub counted: Vec<CountedNodes>,
     /// Soft: nodes of the first set come first, then those of the second, then the rest.
     pub tiers: Vec<NodeMask>,
+    /// Soft: nodes on few of these switches.
+    pub topology: Option<Arc<Topology>>,
+    /// Hard: no more leaf switches of `topology` than these.
+    pub max_switches: Option<u32>,
+    /// Hard: nodes side by side in the order of their numbers.
+    pub contiguous: bool,
 }
 
 /// A number of nodes out of a set.
@@ -125,6 +131,11 @@ impl Component {
         let counted = self.counted.iter().map(|set| set.count);
         let counted = counted.fold(0, u32::saturating_add);
         self.required.count().max(counted).max(1)
+    }
+
+    /// Whether it depends on which nodes they are that nodes are enough, not on their number alone.
+    pub(crate) fn tells_apart(&self) -> bool {
+        !self.counted.is_empty() || self.contiguous || self.max_switches.is_some()
     }
 
     /// How many tasks fit into `free` of one node, 0 when not even one does.

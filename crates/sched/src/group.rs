@@ -145,15 +145,16 @@ fn is_plain(demand: &Demand, (queue, pool): (&NodeMask, &NodeMask)) -> bool {
     demand.only().is_some_and(|only| {
         only.exclusive
             && only.required.is_empty()
-            && only.counted.is_empty()
+            && !only.tells_apart()
             && only.tiers.is_empty()
+            && only.topology.is_none()
             && queue == pool
             && pool.is_subset(&only.allowed)
     })
 }
 
 fn alike(machine: &Machine, demand: &Component, nodes: &NodeMask) -> Option<u32> {
-    let any = demand.required.is_empty() && demand.counted.is_empty();
+    let any = demand.required.is_empty() && !demand.tells_apart();
     if !any || !demand.tiers.is_empty() {
         return None;
     }

@@ -25,6 +25,7 @@ mod forecast;
 mod group;
 mod machine;
 mod mask;
+mod near;
 mod node_pool;
 mod nodeset;
 mod occupancy;
@@ -52,6 +53,7 @@ mod shortage;
 mod summary;
 mod table;
 mod timeline;
+mod topology;
 mod victims;
 mod waiting_line;
 mod whole_nodes;
@@ -69,4 +71,5 @@ pub use resource_pool::{
     Hold, HoldAmount, Holds, PoolId, PoolKind, PoolShortage, PoolSpec, PoolUse,
 };
 pub use scheduler::{Scheduler, WaitingJob};
+pub use topology::Topology;
 pub use victims::{Candidate, Leaver, Vacated};

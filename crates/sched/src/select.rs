@@ -15,6 +15,9 @@
 //! ranks. With an open number of nodes the size is the smallest that uses up better tiers
 //! before worse ones.
 //!
+//! Where it matters how near nodes are to each other, that comes between the tiers and the rest of
+//! the rank ([`crate::near`]).
+//!
 //! A job with numbers of nodes by set gets the set of nodes that comes first in the order of
 //! ranks among those that have these numbers ([`crate::counted`]).
 //!
@@ -23,6 +26,7 @@
 
 use crate::counted_nodes;
 use crate::machine::Window;
+use crate::near;
 use crate::{Component, NodeMask};
 use cosy_model::{Amounts, MiB, NodeId, Time};
 use std::cmp::Reverse;
@@ -97,6 +101,11 @@ impl Candidate {
         self.node
     }
 
+    /// Room for so many tasks.
+    pub fn room(&self) -> u32 {
+        self.capacity
+    }
+
     /// It is one of those required by name.
     pub fn is_required(&self) -> bool {
         self.tier == 0
@@ -127,7 +136,19 @@ pub(crate) fn pick<'a>(
 }
 
 /// Chooses nodes and spreads the tasks; parts are in the order of node indices.
-pub(crate) fn select(demand: &Component, mut candidates: Vec<Candidate>) -> Option<Vec<NodeTasks>> {
+pub(crate) fn select(demand: &Component, candidates: Vec<Candidate>) -> Option<Vec<NodeTasks>> {
+    match &demand.topology {
+        _ if demand.contiguous => near::side_by_side(demand, candidates),
+        Some(topology) => near::on_few_switches(demand, topology, candidates),
+        None => select_anywhere(demand, candidates),
+    }
+}
+
+/// The same, however far the nodes are from each other.
+pub(crate) fn select_anywhere(
+    demand: &Component,
+    mut candidates: Vec<Candidate>,
+) -> Option<Vec<NodeTasks>> {
     let required = demand.required.count() as usize;
     let found = candidates.iter().filter(|c| c.tier == 0).count();
     let nodes = match demand.nodes {

@@ -87,7 +87,8 @@ impl Scheduler {
     pub(crate) fn nodes_now(&self, pass: &mut Pass, queue_key: &QueueKey) -> Option<NodeSet> {
         let group = self.groups.get(queue_key.group);
         let free = self.node_pools[pass.pool].reserved_from() >= pass.far;
-        if let Some(capacity) = group.alike.filter(|_| free && pass.places.is_empty()) {
+        let any = group.demand.first().topology.is_none() && free && pass.places.is_empty();
+        if let Some(capacity) = group.alike.filter(|_| any) {
             let count = count_alike(group.demand.first(), capacity)?;
             return NodeSet::first_of(
                 group.eligible(),
@@ -140,7 +141,8 @@ impl Scheduler {
     /// that is not beyond the next reservation.
     pub(crate) fn is_counted(&self, pool: &NodePool, pass: &Pass, group: &Group) -> bool {
         let free = pool.reserved_from() >= pass.far && pass.places.is_empty();
-        free && group.everywhere && pool.listed == 0
+        let any = group.demand.first().topology.is_none();
+        free && any && group.everywhere && pool.listed == 0
     }
 
     /// The earliest time after now at which a whole-node job finds nodes for its whole
@@ -338,6 +340,9 @@ impl Scheduler {
         let count = count_alike(group.demand.first(), capacity)?;
         if count > masks.clear.count() {
             return None;
+        }
+        if let Some(topology) = group.demand.first().topology.as_ref().filter(|_| count > 1) {
+            topology.narrow(&mut masks.clear, count);
         }
         masks.taken.clear();
         self.take_alike(pool, masks, places, count, (slot, pass.now, pass.far));

@@ -4,11 +4,21 @@
 mod common;
 
 use common::{
-    Cluster, Pair, QUEUES, Request, Step, amounts, clusters, mask, policies, pool_steps, requests,
-    steps,
+    Cluster, Pair, QUEUES, Request, Step, amounts, clusters, mask, near_steps, policies,
+    pool_steps, requests, steps, wired,
 };
 use cosy_model::{JobId, Time};
 use proptest::prelude::*;
+
+/// Nodes that are alike, all in each queue.
+fn alike_clusters() -> impl Strategy<Value = Cluster> {
+    (1usize..=6, policies()).prop_map(|(nodes, policy)| Cluster {
+        policy,
+        nodes: vec![amounts((2, 8, 0, 0)); nodes],
+        queues: vec![mask((1 << nodes) - 1); QUEUES],
+        leaves: Vec::new(),
+    })
+}
 
 proptest! {
     #![proptest_config(ProptestConfig {
@@ -51,6 +61,7 @@ proptest! {
             policy,
             nodes: vec![amounts((2, 8, 0, 0)); nodes],
             queues: vec![mask((1 << nodes) - 1); QUEUES],
+            leaves: Vec::new(),
         };
         let mut pair = Pair::new(&cluster);
         for step in &steps {
@@ -74,6 +85,7 @@ proptest! {
             policy,
             nodes: vec![amounts((2, 8, 0, 0)); nodes],
             queues: vec![mask((1 << nodes) - 1); QUEUES],
+            leaves: Vec::new(),
         };
         let mut pair = Pair::new(&cluster);
         for step in &steps {
@@ -84,6 +96,52 @@ proptest! {
             pair.step(&step);
             pair.schedule()?;
         }
+    }
+
+    /// Switches, and jobs that mind them or want nodes side by side.
+    #[test]
+    fn same_starts_by_switches(
+        cluster in wired(clusters()),
+        steps in prop::collection::vec(near_steps(2), 1..60),
+    ) {
+        let mut pair = Pair::new(&cluster);
+        for step in &steps {
+            pair.step(step);
+            pair.schedule()?;
+        }
+    }
+
+    /// The same for whole nodes that are alike.
+    #[test]
+    fn same_starts_of_whole_nodes_by_switches(
+        cluster in wired(alike_clusters()),
+        steps in prop::collection::vec(near_steps(1), 1..60),
+    ) {
+        let mut pair = Pair::new(&cluster);
+        for step in &steps {
+            let step = match step {
+                Step::Submit(request) => Step::Submit(request.whole()),
+                other => other.clone(),
+            };
+            pair.step(&step);
+            pair.schedule()?;
+        }
+    }
+
+    /// A whole plan by switches.
+    #[test]
+    fn same_plan_by_switches(
+        cluster in wired(clusters()),
+        steps in prop::collection::vec(near_steps(1), 1..25),
+    ) {
+        let mut pair = Pair::new(&cluster);
+        for (at, step) in steps.iter().enumerate() {
+            pair.step(step);
+            if at + 3 < steps.len() {
+                pair.schedule()?;
+            }
+        }
+        check_plan(&pair)?;
     }
 
     /// Many changes between two passes.

@@ -656,6 +656,7 @@ proptest! {
             policy,
             nodes: vec![common::amounts((2, 8, 0, 0)); nodes],
             queues: vec![mask((1 << nodes) - 1); common::QUEUES],
+            leaves: Vec::new(),
         };
         let mut pair = Pair::new(&cluster);
         for (step, pass) in &history {

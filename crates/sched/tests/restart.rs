@@ -47,7 +47,7 @@ proptest! {
             pair.step(step);
             pair.schedule()?;
         }
-        let common::Cluster { policy, nodes, queues } = cluster;
+        let common::Cluster { policy, nodes, queues, .. } = cluster;
         let mut other = Scheduler::new(policy, nodes, queues);
         for (node, open) in pair.world.open.iter().enumerate() {
             other.set_available(NodeId(node as u32), *open);

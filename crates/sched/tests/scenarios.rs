@@ -267,6 +267,9 @@ impl<'a> Play<'a> {
             exclusive: words.0.contains(&"whole"),
             allowed: queue_nodes.and_not(&avoided).into(),
             counted: Vec::new(),
+            topology: None,
+            max_switches: None,
+            contiguous: false,
             required: words.get("require").map(mask).unwrap_or_default(),
             tiers: tiers.unwrap_or_default(),
         });

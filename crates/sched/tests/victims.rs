@@ -175,6 +175,7 @@ impl Full {
                 .map(|node| common::amounts(*node))
                 .collect(),
             queues: vec![all; common::QUEUES],
+            leaves: Vec::new(),
         };
         let mut pair = Pair::new(&cluster);
         let mut candidates = Vec::new();

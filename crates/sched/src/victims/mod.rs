@@ -65,7 +65,7 @@ impl Scheduler {
         let before = before.filter_map(|id| self.waiting_job(*id));
         let before: Vec<WaitingJob> = before.map(|waiting| waiting.job.clone()).collect();
         let one = job.demand.only();
-        let plain = before.is_empty() && one.is_some_and(|one| one.counted.is_empty());
+        let plain = before.is_empty() && one.is_some_and(|one| !one.tells_apart());
         let mut question = Question {
             planner: self,
             now,

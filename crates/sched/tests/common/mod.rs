@@ -11,7 +11,7 @@ use cosy_model::{
 };
 use cosy_sched::{
     Block, Component, Demand, Depth, Hold, HoldAmount, Holds, NodeMask, OrderKey, Policy, PoolId,
-    PoolKind, PoolSpec, Scheduler, WaitingJob,
+    PoolKind, PoolSpec, Scheduler, Topology, WaitingJob,
 };
 use oracle::{Decision, Holding, Occupancy, Resource, World};
 use proptest::prelude::*;
@@ -26,6 +26,9 @@ pub struct Cluster {
     pub policy: Policy,
     pub nodes: Vec<Amounts>,
     pub queues: Vec<NodeMask>,
+    /// The nodes of leaf switches, of which the first half are under one switch and the rest under
+    /// another; none where nobody minds.
+    pub leaves: Vec<NodeMask>,
 }
 
 /// What can happen to it. Numbers are taken modulo what there is.
@@ -67,6 +70,8 @@ pub struct Request {
     pub avoid: u32,
     pub required: u32,
     pub tiers: Vec<u32>,
+    pub max_switches: Option<u32>,
+    pub contiguous: bool,
     pub limit: i64,
     /// Pools, and what is held of them.
     pub holds: Vec<(u32, HoldAmount)>,
@@ -137,8 +142,44 @@ pub fn clusters() -> impl Strategy<Value = Cluster> {
             policy,
             nodes: nodes.into_iter().map(amounts).collect(),
             queues: queues.into_iter().map(|q| mask(q & all)).collect(),
+            leaves: Vec::new(),
         }
     })
+}
+
+/// The same with two to four leaf switches.
+pub fn wired(clusters: impl Strategy<Value = Cluster>) -> impl Strategy<Value = Cluster> {
+    let leaf_of = prop::collection::vec(0usize..4, 6);
+    (clusters, leaf_of, 2usize..=4).prop_map(|(cluster, leaf_of, leaves)| {
+        let on = |leaf: usize| {
+            let nodes = (0..cluster.nodes.len()).filter(|node| leaf_of[*node] % leaves == leaf);
+            nodes.map(|node| NodeId(node as u32)).collect()
+        };
+        Cluster {
+            leaves: (0..leaves).map(on).collect(),
+            ..cluster
+        }
+    })
+}
+
+/// Jobs of which some mind how near their nodes are.
+pub fn near_requests(request: impl Strategy<Value = Request>) -> impl Strategy<Value = Request> {
+    let most = prop_oneof![2 => Just(None), 1 => (1u32..=2).prop_map(Some)];
+    (request, most, prop::bool::weighted(0.15)).prop_map(|(request, max_switches, contiguous)| {
+        Request {
+            max_switches,
+            contiguous,
+            ..request
+        }
+    })
+}
+
+/// What can happen where there are switches.
+pub fn near_steps(blocks: u32) -> impl Strategy<Value = Step> {
+    prop_oneof![
+        1 => near_requests(requests()).prop_map(Step::Submit),
+        2 => steps(blocks),
+    ]
 }
 
 /// Jobs of one component, and some of several.
@@ -186,6 +227,8 @@ pub fn single_requests() -> impl Strategy<Value = Request> {
             avoid: place.0,
             required: place.1,
             tiers: place.2,
+            max_switches: None,
+            contiguous: false,
             limit,
             holds: Vec::new(),
             further: Vec::new(),
@@ -242,13 +285,14 @@ pub fn steps(blocks: u32) -> impl Strategy<Value = Step> {
 }
 
 /// What a request asks of a machine with the nodes `all`.
-fn demand(request: &Request, all: u32) -> Demand {
-    let further = request.further.iter().map(|one| component(one, all));
-    Demand::new(component(request, all), further.collect())
+fn demand(request: &Request, all: u32, topology: Option<&Arc<Topology>>) -> Demand {
+    let further = request.further.iter();
+    let further = further.map(|one| component(one, all, topology));
+    Demand::new(component(request, all, topology), further.collect())
 }
 
 /// What the first component of a request asks for.
-fn component(request: &Request, all: u32) -> Component {
+fn component(request: &Request, all: u32, topology: Option<&Arc<Topology>>) -> Component {
     let per_task = amounts((request.cores, request.memory, 0, 0));
     let (memory, gpus, licenses) = request.per_node;
     let mut per_node = amounts((0, memory, gpus, licenses));
@@ -268,6 +312,9 @@ fn component(request: &Request, all: u32) -> Component {
         required: mask(request.required & all),
         counted: Vec::new(),
         tiers: request.tiers.iter().map(|t| mask(t & all)).collect(),
+        topology: topology.cloned(),
+        max_switches: request.max_switches.filter(|_| topology.is_some()),
+        contiguous: request.contiguous,
     }
 }
 
@@ -275,6 +322,7 @@ fn component(request: &Request, all: u32) -> Component {
 #[derive(Clone, Debug)]
 pub struct Pair {
     pub cluster: Cluster,
+    topology: Option<Arc<Topology>>,
     pub scheduler: Scheduler,
     pub world: World,
     pub now: i64,
@@ -293,9 +341,17 @@ impl Pair {
             policy,
             nodes,
             queues,
+            leaves,
         } = cluster.clone();
+        let halves = leaves.len() as u32 / 2;
+        let above = vec![
+            (1, (0..halves).collect()),
+            (1, (halves..leaves.len() as u32).collect()),
+        ];
+        let wired = || Arc::new(Topology::new(nodes.len(), leaves.clone(), above));
         Self {
             cluster: cluster.clone(),
+            topology: (!leaves.is_empty()).then(wired),
             scheduler: Scheduler::new(policy, nodes.clone(), queues.clone()),
             world: World {
                 policy,
@@ -303,6 +359,7 @@ impl Pair {
                 starts: vec![true; queues.len()],
                 nodes,
                 queues,
+                leaves,
                 ..World::default()
             },
             now: 1000,
@@ -344,7 +401,7 @@ impl Pair {
     pub fn job(&mut self, request: &Request) -> WaitingJob {
         let level = [AccessLevel::Prefer, AccessLevel::Allow, AccessLevel::Defer];
         let all = (1 << self.world.nodes.len()) - 1;
-        let demand = demand(request, all);
+        let demand = demand(request, all, self.topology.as_ref());
         let holds = request.holds.iter().map(|(pool, amount)| Hold {
             pool: PoolId(*pool),
             amount: *amount,

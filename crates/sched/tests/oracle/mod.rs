@@ -50,6 +50,8 @@ pub struct World {
     pub promised: BTreeMap<usize, Vec<Holding>>,
     pub policy: Policy,
     pub nodes: Vec<Amounts>,
+    /// Leaf switches, of which the first half are under one switch and the rest under another.
+    pub leaves: Vec<NodeMask>,
     pub open: Vec<bool>,
     pub queues: Vec<NodeMask>,
     pub starts: Vec<bool>,
@@ -331,11 +333,7 @@ impl World {
     fn spread(&self, demand: &Component, rooms: &[Room]) -> Option<Vec<NodeShare>> {
         let mut rooms = rooms.to_vec();
         rooms.sort();
-        let mut set = best(demand, &rooms, demand.nodes)?;
-        let most = demand.nodes.or(demand.max_nodes);
-        if most.is_some_and(|most| set.len() > most as usize) {
-            set = best(demand, &rooms, most)?;
-        }
+        let mut set = self.nearest(demand, &rooms)?;
         set.sort_by_key(|room| room.node);
         let (mut left, mut others) = (demand.tasks, set.len() as u32);
         let share = |Room { node, tasks, .. }| {
@@ -352,6 +350,102 @@ impl World {
             }
         };
         Some(set.into_iter().map(share).collect())
+    }
+
+    /// The best rooms where it matters on which switches they are, or that they are side by side.
+    fn nearest(&self, demand: &Component, rooms: &[Room]) -> Option<Vec<Room>> {
+        if demand.contiguous {
+            return in_a_row(demand, rooms, |set| self.leaves_of(set) as u32);
+        }
+        let any = anywhere(demand, rooms)?;
+        if demand.topology.is_none() {
+            return Some(any);
+        }
+        let (nodes, wishes) = (any.len(), !demand.tiers.is_empty());
+        let near = demand
+            .max_switches
+            .map(|most| self.leaves_of(&any) <= most as usize);
+        if near.is_none() && (nodes < 2 || wishes) || near == Some(true) && wishes {
+            return Some(any);
+        }
+        let as_many = self.on_leaves(demand, rooms, nodes, |set| wishes || set.len() == nodes);
+        as_many.or_else(|| near.and_then(|_| self.on_leaves(demand, rooms, nodes, |_| true)))
+    }
+
+    fn leaves_of(&self, rooms: &[Room]) -> usize {
+        let on = |leaf: &&NodeMask| rooms.iter().any(|room| leaf.contains(room.node));
+        self.leaves.iter().filter(on).count()
+    }
+
+    /// Sets of leaf switches are numbers whose bits are leaves.
+    fn on_leaves(
+        &self,
+        demand: &Component,
+        rooms: &[Room],
+        nodes: usize,
+        good: impl Fn(&Vec<Room>) -> bool,
+    ) -> Option<Vec<Room>> {
+        let leaves = self.leaves.len();
+        let on = |bits: u32| -> Vec<Room> {
+            let mut here = rooms.to_vec();
+            here.retain(|room| {
+                (0..leaves).any(|l| bits >> l & 1 == 1 && self.leaves[l].contains(room.node))
+            });
+            here
+        };
+        let enough = |bits: u32| anywhere(demand, &on(bits)).is_some_and(|set| good(&set));
+        let count = |leaf: &usize| on(1 << leaf).len();
+        let required = |leaf: &usize| on(1 << leaf).iter().any(|room| room.rank.0 == 0);
+        let must = (0..leaves)
+            .filter(required)
+            .fold(0, |bits, leaf| bits | 1 << leaf);
+        let equal = rooms
+            .iter()
+            .all(|room| room.tasks as usize * nodes >= demand.tasks as usize);
+        let most = demand.max_switches.unwrap_or(u32::MAX);
+        let all = (1_u32 << leaves) - 1;
+        let half = (1_u32 << (leaves / 2)) - 1;
+        let levels = [
+            (0..leaves).map(|l| 1 << l).collect(),
+            vec![half, all & !half],
+            vec![all],
+        ];
+        for level in levels {
+            let mut under: Vec<u32> = level;
+            under.retain(|bits| bits & must == must && enough(*bits));
+            under.sort_by_key(|bits| on(*bits).len());
+            for bits in under {
+                let mut order: Vec<usize> = (0..leaves).collect();
+                order.retain(|leaf| (bits & !must) >> leaf & 1 == 1 && count(leaf) > 0);
+                order.sort_by_key(|leaf| Reverse(count(leaf)));
+                let with = |size: usize| order[..size].iter().fold(must, |b, l| b | 1 << l);
+                let size = (0..=order.len()).find(|size| enough(with(*size)))?;
+                let mut found = with(size);
+                if equal && size > 0 {
+                    let mut rest = order[size - 1..].to_vec();
+                    rest.sort_by_key(|leaf| (count(leaf), *leaf));
+                    let mut last = rest.into_iter().map(|leaf| with(size - 1) | 1 << leaf);
+                    found = last.find(|bits| enough(*bits))?;
+                }
+                if found.count_ones() <= most {
+                    return anywhere(demand, &on(found));
+                }
+            }
+        }
+        let mut sets: Vec<u32> = (0..=all)
+            .filter(|bits| bits & must == must && !equal)
+            .collect();
+        sets.retain(|bits| (0..leaves).all(|l| bits >> l & 1 == 0 || count(&l) > 0));
+        sets.retain(|bits| bits.count_ones() <= most.min(8) && enough(*bits));
+        let list = |bits: &u32| {
+            (0..leaves)
+                .filter(|l| bits >> l & 1 == 1)
+                .collect::<Vec<_>>()
+        };
+        let first = sets
+            .into_iter()
+            .min_by_key(|bits| (bits.count_ones(), list(bits)))?;
+        anywhere(demand, &on(first))
     }
 
     /// The room on a node from `at` to `end`.
@@ -379,6 +473,48 @@ impl World {
         let rank = (tier, since, after.min().unwrap_or(i64::MAX), free);
         Room { rank, node, tasks }
     }
+}
+
+/// The best rooms, wherever they are.
+fn anywhere(demand: &Component, rooms: &[Room]) -> Option<Vec<Room>> {
+    let set = best(demand, rooms, demand.nodes)?;
+    match demand.nodes.or(demand.max_nodes) {
+        Some(most) if set.len() > most as usize => best(demand, rooms, Some(most)),
+        _ => Some(set),
+    }
+}
+
+/// The fewest rooms with numbers one after the other that are enough; of those the ones in the
+/// shortest such row, of those the first.
+fn in_a_row(
+    demand: &Component,
+    rooms: &[Room],
+    switches: impl Fn(&[Room]) -> u32,
+) -> Option<Vec<Room>> {
+    let mut rooms = rooms.to_vec();
+    rooms.sort_by_key(|room| room.node);
+    let whole = |set: &[Room]| set.windows(2).all(|two| two[0].node.0 + 1 == two[1].node.0);
+    let row = |set: &[Room]| {
+        let all = (0..rooms.len()).flat_map(|a| (a..rooms.len()).map(move |b| (a, b)));
+        let all = all.map(|(a, b)| &rooms[a..=b]).filter(|all| whole(all));
+        let around = all.filter(|all| set.iter().all(|one| all.contains(one)));
+        around.map(<[Room]>::len).max()
+    };
+    let fits = |set: &&[Room]| {
+        let most = demand.nodes.or(demand.max_nodes).unwrap_or(u32::MAX);
+        let nodes = set.len() as u32;
+        let required = set.iter().filter(|room| room.rank.0 == 0).count();
+        whole(set)
+            && set.iter().map(|room| room.tasks).sum::<u32>() >= demand.tasks
+            && nodes <= most.min(demand.tasks)
+            && demand.nodes.is_none_or(|asked| asked == nodes)
+            && required == demand.required.count() as usize
+            && demand.max_switches.is_none_or(|most| switches(set) <= most)
+    };
+    let sets = (0..rooms.len()).flat_map(|a| (a..rooms.len()).map(move |b| (a, b)));
+    let sets = sets.map(|(a, b)| &rooms[a..=b]).filter(fits);
+    let found = sets.min_by_key(|set| (set.len(), row(set), set[0].node))?;
+    Some(found.to_vec())
 }
 
 /// The best of all sets of so many rooms, or of as few as the tasks need; then a worse tier

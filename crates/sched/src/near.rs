@@ -1,0 +1,204 @@
+//! Which nodes a job gets where it matters how near they are to each other: on few switches
+//! ([`crate::topology`]), or side by side.
+//!
+//! Nodes that a job wishes for by name or feature come before few switches; that it is to have no
+//! more than so many, or nodes side by side, holds in any case. As many nodes are taken as would be
+//! otherwise, but where a job leaves their number open and few switches are a condition: then a
+//! switch with smaller nodes may be the one that is enough.
+
+use crate::Component;
+use crate::counted_nodes;
+use crate::select::{Candidate, NodeTasks, select_anywhere, spread};
+use crate::topology::{Offer, Topology};
+use cosy_model::NodeId;
+
+/// The nodes of a job on few switches.
+pub(crate) fn on_few_switches(
+    demand: &Component,
+    topology: &Topology,
+    candidates: Vec<Candidate>,
+) -> Option<Vec<NodeTasks>> {
+    let anywhere = select_anywhere(demand, candidates.clone())?;
+    let nodes = anywhere.len();
+    let most = demand.max_switches;
+    let wishes = !demand.tiers.is_empty() || !demand.counted.is_empty();
+    if most.is_none() && (nodes < 2 || wishes) {
+        return Some(anywhere);
+    }
+    let own = anywhere.iter().map(|part| part.node);
+    if wishes && most.is_none_or(|most| topology.switches_of(own) <= most) {
+        return Some(anywhere);
+    }
+    let as_many = |found: &Vec<NodeTasks>| wishes || found.len() == nodes;
+    on_some_switches(demand, topology, &candidates, (nodes, &as_many)).or_else(|| {
+        most?;
+        on_some_switches(demand, topology, &candidates, (nodes, &|_| true))
+    })
+}
+
+/// The same with so many nodes, if `good` does not say otherwise.
+fn on_some_switches(
+    demand: &Component,
+    topology: &Topology,
+    candidates: &[Candidate],
+    (nodes, good): (usize, &dyn Fn(&Vec<NodeTasks>) -> bool),
+) -> Option<Vec<NodeTasks>> {
+    let mut here = vec![0; topology.leaf_count()];
+    let mut must: Vec<u32> = Vec::new();
+    for candidate in candidates {
+        let leaf = topology.leaf(candidate.node());
+        here[leaf as usize] += 1;
+        if candidate.is_required() && !must.contains(&leaf) {
+            must.push(leaf);
+        }
+    }
+    must.sort_unstable();
+    let least = candidates.iter().map(Candidate::room).min().unwrap_or(0);
+    let equal =
+        demand.counted.is_empty() && u64::from(least) * nodes as u64 >= u64::from(demand.tasks);
+    let offer = Offer {
+        nodes: &here,
+        must: &must,
+        most: demand.max_switches,
+        unequal: !equal,
+    };
+    let mut by_leaf = vec![Vec::new(); topology.leaf_count()];
+    for candidate in candidates {
+        by_leaf[topology.leaf(candidate.node()) as usize].push(candidate);
+    }
+    let among = |leaves: &[u32]| -> Vec<Candidate> {
+        let own = leaves.iter().flat_map(|leaf| &by_leaf[*leaf as usize]);
+        own.map(|candidate| (*candidate).clone()).collect()
+    };
+    let chosen = topology.choose(&offer, |leaves| {
+        let count: u64 = leaves
+            .iter()
+            .map(|leaf| u64::from(here[*leaf as usize]))
+            .sum();
+        match equal {
+            true => count >= nodes as u64,
+            false => select_anywhere(demand, among(leaves)).is_some_and(|found| good(&found)),
+        }
+    })?;
+    select_anywhere(demand, among(&chosen))
+}
+
+/// The nodes of a job side by side in the order of their numbers: of the shortest row that is long
+/// enough the first. With an open number, the fewest.
+pub(crate) fn side_by_side(
+    demand: &Component,
+    mut candidates: Vec<Candidate>,
+) -> Option<Vec<NodeTasks>> {
+    candidates.sort_unstable_by_key(Candidate::node);
+    let next_to = |a: &Candidate, b: &Candidate| a.node().0 + 1 == b.node().0;
+    let rows = candidates.chunk_by(next_to);
+    let found =
+        rows.flat_map(|row| Windows::of(demand, row).map(move |window| (row.len(), window)));
+    let found = found.min_by_key(|(row, window)| (window.len(), *row));
+    let (_, window) = found?;
+    let chosen: Vec<(NodeId, u32)> = window.iter().map(|c| (c.node(), c.room())).collect();
+    Some(spread(&chosen, demand.tasks))
+}
+
+/// From each node of a row on, the fewest that are enough.
+struct Windows<'a> {
+    demand: &'a Component,
+    row: &'a [Candidate],
+    first: usize,
+    /// Behind the last node of the window.
+    end: usize,
+    room: u64,
+    required: u32,
+    /// How many nodes of the window each leaf switch has.
+    on: Vec<u32>,
+    switches: u32,
+}
+
+impl<'a> Windows<'a> {
+    fn of(demand: &'a Component, row: &'a [Candidate]) -> Self {
+        let topology = demand
+            .topology
+            .as_ref()
+            .filter(|_| demand.max_switches.is_some());
+        Self {
+            demand,
+            row,
+            first: 0,
+            end: 0,
+            room: 0,
+            required: 0,
+            on: topology.map_or(Vec::new(), |topology| vec![0; topology.leaf_count()]),
+            switches: 0,
+        }
+    }
+
+    /// Of the switch of a node.
+    fn on(&mut self, candidate: &Candidate) -> Option<&mut u32> {
+        let topology = self.demand.topology.as_ref()?;
+        self.on.get_mut(topology.leaf(candidate.node()) as usize)
+    }
+
+    fn add(&mut self, candidate: &Candidate) {
+        self.end += 1;
+        self.room += u64::from(candidate.room());
+        self.required += u32::from(candidate.is_required());
+        if let Some(on) = self.on(candidate) {
+            *on += 1;
+            self.switches += u32::from(self.on(candidate) == Some(&mut 1));
+        }
+    }
+
+    fn leave_first(&mut self, candidate: &Candidate) {
+        self.first += 1;
+        self.room -= u64::from(candidate.room());
+        self.required -= u32::from(candidate.is_required());
+        if let Some(on) = self.on(candidate) {
+            *on -= 1;
+            self.switches -= u32::from(self.on(candidate) == Some(&mut 0));
+        }
+    }
+
+    fn is_enough(&self) -> bool {
+        let (demand, nodes) = (self.demand, self.end - self.first);
+        let counted = &demand.counted;
+        nodes > 0
+            && self.room >= demand.tasks.into()
+            && self.required == demand.required.count()
+            && demand.nodes.is_none_or(|asked| asked as usize == nodes)
+            && demand.max_switches.is_none_or(|most| self.switches <= most)
+            && (counted.is_empty()
+                || counted_nodes::first(counted, &self.row[self.first..self.end], nodes).is_some())
+    }
+}
+
+impl<'a> Iterator for Windows<'a> {
+    type Item = &'a [Candidate];
+
+    fn next(&mut self) -> Option<&'a [Candidate]> {
+        let most = self
+            .demand
+            .nodes
+            .or(self.demand.max_nodes)
+            .unwrap_or(u32::MAX);
+        let most = most.min(self.demand.tasks) as usize;
+        while self.first < self.row.len() {
+            while !self.is_enough() && self.end - self.first < most {
+                let Some(next) = self.row.get(self.end) else {
+                    break;
+                };
+                self.add(next);
+            }
+            let found = self.is_enough().then(|| &self.row[self.first..self.end]);
+            if self.end > self.first {
+                let row = self.row;
+                self.leave_first(&row[self.first]);
+            } else {
+                return None;
+            }
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+}
