@@ -1,8 +1,8 @@
 //! Which nodes a job gets where it matters how near they are to each other: on few switches
 //! ([`crate::topology`]), or side by side.
 //!
-//! Nodes that a job wishes for by name or feature come before few switches; that it is to have no
-//! more than so many, or nodes side by side, holds in any case. As many nodes are taken as would be
+//! Nodes of better tiers come before few switches; that there are to be no more than so many, or nodes
+//! side by side, holds in any case. As many nodes are taken as would be
 //! otherwise, but where a job leaves their number open and few switches are a condition: then a
 //! switch with smaller nodes may be the one that is enough.
 
@@ -19,68 +19,106 @@ pub(crate) fn on_few_switches(
     candidates: Vec<Candidate>,
 ) -> Option<Vec<NodeTasks>> {
     let anywhere = select_anywhere(demand, candidates.clone())?;
-    let nodes = anywhere.len();
-    let most = demand.max_switches;
-    let wishes = !demand.tiers.is_empty() || !demand.counted.is_empty();
-    if most.is_none() && (nodes < 2 || wishes) {
+    let (nodes, most) = (anywhere.len(), demand.max_switches);
+    let counted = !demand.counted.is_empty();
+    if most.is_none() && (nodes < 2 || counted) {
         return Some(anywhere);
     }
     let own = anywhere.iter().map(|part| part.node);
-    if wishes && most.is_none_or(|most| topology.switches_of(own) <= most) {
+    if counted && most.is_none_or(|most| topology.switches_of(own) <= most) {
         return Some(anywhere);
     }
-    let as_many = |found: &Vec<NodeTasks>| wishes || found.len() == nodes;
-    on_some_switches(demand, topology, &candidates, (nodes, &as_many)).or_else(|| {
+    // Nodes of better tiers are taken in any case, and as many of the worst as before.
+    let mut tiers: Vec<(NodeId, u32)> = candidates.iter().map(|c| (c.node(), c.tier())).collect();
+    tiers.sort_unstable();
+    let tier_of = |part: &NodeTasks| {
+        let at = tiers.binary_search_by_key(&part.node, |(node, _)| *node);
+        at.ok()
+            .and_then(|at| tiers.get(at))
+            .map_or(0, |(_, tier)| *tier)
+    };
+    let worst = anywhere.iter().map(tier_of).max().unwrap_or(0);
+    let of_worst = |found: &[NodeTasks]| found.iter().filter(|p| tier_of(p) == worst).count();
+    let before = of_worst(&anywhere);
+    let as_many = |found: &[NodeTasks]| found.len() == nodes && of_worst(found) == before;
+    let near = candidates.iter().filter(|one| one.tier() <= worst);
+    let near = (!counted).then(|| {
+        let choice = Choice {
+            nodes,
+            taken: worst,
+            good: &as_many,
+        };
+        choice.on_some_switches(demand, topology, near)
+    });
+    near.flatten().or_else(|| {
         most?;
-        on_some_switches(demand, topology, &candidates, (nodes, &|_| true))
+        let any = Choice {
+            nodes: demand.nodes.map_or(0, |nodes| nodes as usize),
+            taken: 0,
+            good: &|_| true,
+        };
+        any.on_some_switches(demand, topology, candidates.iter())
     })
 }
 
-/// The same with so many nodes, if `good` does not say otherwise.
-fn on_some_switches(
-    demand: &Component,
-    topology: &Topology,
-    candidates: &[Candidate],
-    (nodes, good): (usize, &dyn Fn(&Vec<NodeTasks>) -> bool),
-) -> Option<Vec<NodeTasks>> {
-    let mut here = vec![0; topology.leaf_count()];
-    let mut must: Vec<u32> = Vec::new();
-    for candidate in candidates {
-        let leaf = topology.leaf(candidate.node());
-        here[leaf as usize] += 1;
-        if candidate.is_required() && !must.contains(&leaf) {
-            must.push(leaf);
+/// What a choice of switches is to come to.
+struct Choice<'a> {
+    /// So many nodes; 0 where the number is open.
+    nodes: usize,
+    /// Nodes of better tiers than this are in it, and those that are required.
+    taken: u32,
+    /// Whether that many nodes, of these tiers, were meant.
+    good: &'a dyn Fn(&[NodeTasks]) -> bool,
+}
+
+impl Choice<'_> {
+    fn on_some_switches<'a>(
+        &self,
+        demand: &Component,
+        topology: &Topology,
+        candidates: impl Iterator<Item = &'a Candidate>,
+    ) -> Option<Vec<NodeTasks>> {
+        let mut by_leaf = vec![Vec::new(); topology.leaf_count()];
+        let mut must: Vec<u32> = Vec::new();
+        let mut least = u32::MAX;
+        for candidate in candidates {
+            let leaf = topology.leaf(candidate.node());
+            by_leaf[leaf as usize].push(candidate);
+            least = least.min(candidate.room());
+            let taken = candidate.is_required() || candidate.tier() < self.taken;
+            if taken && !must.contains(&leaf) {
+                must.push(leaf);
+            }
         }
+        must.sort_unstable();
+        let here: Vec<u32> = by_leaf.iter().map(|all| all.len() as u32).collect();
+        let enough = u64::from(least) * self.nodes as u64 >= u64::from(demand.tasks);
+        let equal = demand.counted.is_empty() && enough;
+        let offer = Offer {
+            nodes: &here,
+            must: &must,
+            most: demand.max_switches,
+            unequal: !equal,
+        };
+        let among = |leaves: &[u32]| -> Vec<Candidate> {
+            let own = leaves.iter().flat_map(|leaf| &by_leaf[*leaf as usize]);
+            own.map(|candidate| (*candidate).clone()).collect()
+        };
+        let chosen = topology.choose(&offer, |leaves| {
+            let count: u64 = leaves
+                .iter()
+                .map(|leaf| u64::from(here[*leaf as usize]))
+                .sum();
+            match equal {
+                true => count >= self.nodes as u64,
+                false => {
+                    let found = select_anywhere(demand, among(leaves));
+                    found.is_some_and(|found| (self.good)(&found))
+                }
+            }
+        })?;
+        select_anywhere(demand, among(&chosen))
     }
-    must.sort_unstable();
-    let least = candidates.iter().map(Candidate::room).min().unwrap_or(0);
-    let equal =
-        demand.counted.is_empty() && u64::from(least) * nodes as u64 >= u64::from(demand.tasks);
-    let offer = Offer {
-        nodes: &here,
-        must: &must,
-        most: demand.max_switches,
-        unequal: !equal,
-    };
-    let mut by_leaf = vec![Vec::new(); topology.leaf_count()];
-    for candidate in candidates {
-        by_leaf[topology.leaf(candidate.node()) as usize].push(candidate);
-    }
-    let among = |leaves: &[u32]| -> Vec<Candidate> {
-        let own = leaves.iter().flat_map(|leaf| &by_leaf[*leaf as usize]);
-        own.map(|candidate| (*candidate).clone()).collect()
-    };
-    let chosen = topology.choose(&offer, |leaves| {
-        let count: u64 = leaves
-            .iter()
-            .map(|leaf| u64::from(here[*leaf as usize]))
-            .sum();
-        match equal {
-            true => count >= nodes as u64,
-            false => select_anywhere(demand, among(leaves)).is_some_and(|found| good(&found)),
-        }
-    })?;
-    select_anywhere(demand, among(&chosen))
 }
 
 /// The nodes of a job side by side in the order of their numbers: of the shortest row that is long
@@ -165,7 +203,6 @@ impl<'a> Windows<'a> {
             && self.room >= demand.tasks.into()
             && self.required == demand.required.count()
             && demand.nodes.is_none_or(|asked| asked as usize == nodes)
-            && demand.max_switches.is_none_or(|most| self.switches <= most)
             && (counted.is_empty()
                 || counted_nodes::first(counted, &self.row[self.first..self.end], nodes).is_some())
     }
@@ -188,7 +225,10 @@ impl<'a> Iterator for Windows<'a> {
                 };
                 self.add(next);
             }
-            let found = self.is_enough().then(|| &self.row[self.first..self.end]);
+            // With more nodes there are no fewer switches.
+            let few = self.demand.max_switches.unwrap_or(u32::MAX);
+            let good = self.is_enough() && self.switches <= few;
+            let found = good.then(|| &self.row[self.first..self.end]);
             if self.end > self.first {
                 let row = self.row;
                 self.leave_first(&row[self.first]);

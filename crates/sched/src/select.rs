@@ -106,6 +106,11 @@ impl Candidate {
         self.capacity
     }
 
+    /// 0 where it is required by name, then 1 for the first tier and so on.
+    pub fn tier(&self) -> u32 {
+        self.tier
+    }
+
     /// It is one of those required by name.
     pub fn is_required(&self) -> bool {
         self.tier == 0

@@ -361,15 +361,26 @@ impl World {
         if demand.topology.is_none() {
             return Some(any);
         }
-        let (nodes, wishes) = (any.len(), !demand.tiers.is_empty());
-        let near = demand
-            .max_switches
-            .map(|most| self.leaves_of(&any) <= most as usize);
-        if near.is_none() && (nodes < 2 || wishes) || near == Some(true) && wishes {
+        let (nodes, most) = (any.len(), demand.max_switches);
+        if most.is_none() && nodes < 2 {
             return Some(any);
         }
-        let as_many = self.on_leaves(demand, rooms, nodes, |set| wishes || set.len() == nodes);
-        as_many.or_else(|| near.and_then(|_| self.on_leaves(demand, rooms, nodes, |_| true)))
+        let worst = any.iter().map(|room| room.rank.0).max()?;
+        let tiers = |set: &[Room]| {
+            let mut all: Vec<usize> = set.iter().map(|room| room.rank.0).collect();
+            all.sort_unstable();
+            all
+        };
+        let wanted = tiers(&any);
+        let mut near = rooms.to_vec();
+        near.retain(|room| room.rank.0 <= worst);
+        let as_many = self.on_leaves(demand, &near, (nodes, worst), |set| tiers(set) == wanted);
+        as_many.or_else(|| {
+            most.and_then(|_| {
+                let nodes = demand.nodes.unwrap_or(0) as usize;
+                self.on_leaves(demand, rooms, (nodes, 0), |_| true)
+            })
+        })
     }
 
     fn leaves_of(&self, rooms: &[Room]) -> usize {
@@ -382,7 +393,7 @@ impl World {
         &self,
         demand: &Component,
         rooms: &[Room],
-        nodes: usize,
+        (nodes, taken): (usize, usize),
         good: impl Fn(&Vec<Room>) -> bool,
     ) -> Option<Vec<Room>> {
         let leaves = self.leaves.len();
@@ -395,9 +406,12 @@ impl World {
         };
         let enough = |bits: u32| anywhere(demand, &on(bits)).is_some_and(|set| good(&set));
         let count = |leaf: &usize| on(1 << leaf).len();
-        let required = |leaf: &usize| on(1 << leaf).iter().any(|room| room.rank.0 == 0);
+        let has = |leaf: &usize| {
+            let mut here = on(1 << leaf).into_iter();
+            here.any(|room| room.rank.0 == 0 || room.rank.0 < taken)
+        };
         let must = (0..leaves)
-            .filter(required)
+            .filter(has)
             .fold(0, |bits, leaf| bits | 1 << leaf);
         let equal = rooms
             .iter()
