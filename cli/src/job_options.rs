@@ -2,7 +2,9 @@
 //! `cosy run` read it from their command lines, `srun` from its own.
 
 use cosy_model::device::GpuRequest;
-use cosy_model::job::{MailRequest, MemoryRequest, OpenMode, RequeueTerms, WarnSignal};
+use cosy_model::job::{
+    MailRequest, MemoryRequest, OpenMode, RequeueTerms, SwitchRequest, WarnSignal,
+};
 use cosy_model::{
     ArraySpec, ContainerOptions, CountedResources, Dependency, MiB, OsText, ReservationId, Span,
 };
@@ -70,6 +72,10 @@ pub struct JobOptions {
     pub require: Vec<String>,
     /// `--sets`: node sets, in the order in which they are tried.
     pub sets: Vec<String>,
+    /// `--switches`: no more than so many, for a while.
+    pub switches: Option<SwitchRequest>,
+    /// `--contiguous`: nodes side by side.
+    pub contiguous: bool,
     /// `--features`: features that each node must have.
     pub features: Vec<String>,
     /// `--begin`, read later because it needs the user's zone.

@@ -15,6 +15,7 @@ mod reservations;
 mod reservations_tests;
 mod store;
 mod submit;
+mod switches;
 mod values;
 mod web;
 
@@ -35,6 +36,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 pub use store::{Durability, StoreServer};
+use switches::{Switch, switches};
 use toml::Spanned;
 
 /// What the daemon itself needs.
@@ -150,6 +152,8 @@ struct File {
     #[serde(default)]
     node_set: Vec<NodeSet>,
     #[serde(default)]
+    switch: Vec<Switch>,
+    #[serde(default)]
     queue: Vec<Queue>,
     #[serde(default)]
     reservations: reservations::Table,
@@ -215,6 +219,7 @@ fn parse_as(path: &Path, text: &str, name: Option<&str>) -> Result<Config, Fault
     let nodes = nodes(&mut check, &file.node);
     let known: BTreeSet<&str> = nodes.iter().map(|n| n.name.as_str()).collect();
     let sets = sets(&mut check, &file.node_set, &known);
+    let switches = switches(&mut check, &file.switch, &known);
     let queues = queues(&mut check, &file.queue, &known, &sets);
     let default_queue = default_queue(&mut check, &file.queue);
     let enforce = policy::enforce(&mut check, &file.policy);
@@ -233,6 +238,7 @@ fn parse_as(path: &Path, text: &str, name: Option<&str>) -> Result<Config, Fault
         web: web::read(&mut check, file.web),
         nodes,
         sets,
+        switches,
         queues,
         default_queue,
         policy: policy(&mut check, &file.policy),
@@ -279,7 +285,7 @@ fn parse_as(path: &Path, text: &str, name: Option<&str>) -> Result<Config, Fault
 }
 
 /// Tables of which there can be several.
-const SEVERAL: [&str; 4] = ["node", "node_set", "queue", "submit.rule"];
+const SEVERAL: [&str; 5] = ["node", "node_set", "switch", "queue", "submit.rule"];
 
 fn cluster_name(check: &mut Check<'_>, cluster: Option<&Cluster>) -> String {
     let Some(name) = cluster.and_then(|c| c.name.as_ref()) else {

@@ -210,7 +210,7 @@ fn wrong_files_leave_nothing() {
     assert!(!toml.exists() && fs::read_to_string(&policy).unwrap() == "mine");
 }
 
-/// Devices of gres.conf are advice that a node daemon takes; switches are sets of nodes.
+/// Devices of gres.conf are advice that a node daemon takes; switches are carried over.
 #[test]
 fn files_beside_the_configuration() {
     let folder = TempDir::new().unwrap();
@@ -222,11 +222,13 @@ fn files_beside_the_configuration() {
     );
     put(
         "topology.conf",
-        "SwitchName=left Nodes=n[1-2]\nSwitchName=right Nodes=n[3-4]\nSwitchName=top Switches=left,right\n",
+        "SwitchName=left Nodes=n[1-2]\nSwitchName=right Nodes=n[3-4]\nSwitchName=top Switches=left,right\nBlockName=late Nodes=n4\nSwitchName=gone Nodes=x1\n",
     );
     let (toml, said) = imported(&folder.path().join("slurm.conf"), &[]);
-    assert!(toml.contains("[[node_set]]\nname = \"left\"\nnodes = \"n[1-2]\"\n"), "{toml}");
-    assert!(said.contains("topology.conf:3: switch top is above others"), "{said}");
+    assert!(toml.contains("[[switch]]\nname = \"left\"\nnodes = \"n[1-2]\"\n"), "{toml}");
+    assert!(toml.contains("[[switch]]\nname = \"top\"\nswitches = \"left,right\"\n"), "{toml}");
+    assert!(said.contains("topology.conf:4: n4 hang on another switch already"), "{said}");
+    assert!(said.contains("topology.conf:5: switch gone has no nodes"), "{said}");
     assert!(said.contains("gres.conf:2: Cores=0-3 is not carried over"), "{said}");
     let key = "00".repeat(32);
     for of in ["gpu of n[1-2]", "fpga of every node that has it"] {

@@ -6,7 +6,7 @@ use crate::signals::outlive_own_job;
 use crate::{Context, exit, output, refs, times};
 use clap::{ArgMatches, Command};
 use cosy_model::api::{JobChange, JobFilter, Reply, Request};
-use cosy_model::job::MemoryRequest;
+use cosy_model::job::{MemoryRequest, SwitchRequest};
 use cosy_model::limits::{ARRAY_INDEX, NODE_CORES, NODES};
 use cosy_model::{Dependency, MiB, Span};
 use serde_json::json;
@@ -173,6 +173,10 @@ pub fn command() -> Command {
         .arg(value("avoid", "NODES", "Nodes not to take").value_parser(hosts))
         .arg(values("sets", "SET[,...]", "Node sets in order"))
         .arg(
+            value("switches", "N[@TIME]", "Most switches, and how long it waits for them; 0: any")
+                .value_parser(switches),
+        )
+        .arg(
             value("depend", "LIST", "Conditions, in place of all present ones")
                 .short('d')
                 .value_parser(refs::dependencies),
@@ -205,6 +209,13 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         change: Box::new(change),
     })?;
     report(context, reply, matches.get_flag("json"))
+}
+
+fn switches(text: &str) -> Result<SwitchRequest, String> {
+    match text {
+        "0" => Ok(SwitchRequest::of(0)),
+        text => SwitchRequest::of_words(text),
+    }
 }
 
 fn change(m: &ArgMatches) -> anyhow::Result<JobChange> {
@@ -243,6 +254,7 @@ fn change(m: &ArgMatches) -> anyhow::Result<JobChange> {
         prefer: hosts("prefer"),
         avoid: hosts("avoid"),
         sets: names("sets"),
+        switches: m.get_one::<SwitchRequest>("switches").copied(),
         dependencies: m.get_one::<Vec<Dependency>>("depend").cloned(),
         at_once: count("at-once"),
         ..JobChange::default()

@@ -18,6 +18,7 @@ pub(super) struct Node {
     other: BTreeMap<String, u32>,
     #[serde(default)]
     features: Vec<String>,
+    weight: Option<u32>,
     #[serde(default)]
     login: bool,
     relay: Option<Spanned<toml::Value>>,
@@ -54,11 +55,17 @@ pub(super) fn nodes(check: &mut Check<'_>, tables: &[Node]) -> Vec<NodeSpec> {
                 name,
                 amounts: amounts.clone(),
                 features: table.features.clone(),
+                weight: table.weight.unwrap_or(1),
                 login: table.login,
                 relay: relay.clone(),
                 key: table.key.as_ref().map(|k| k.get_ref().to_ascii_lowercase()),
             });
         }
+    }
+    let weights: BTreeSet<u32> = nodes.iter().map(|node| node.weight).collect();
+    if weights.len() > limits::WEIGHTS {
+        let most = limits::WEIGHTS;
+        check.fault(0, format!("more than {most} different weights of nodes"));
     }
     if nodes.len() > limits::NODES {
         check.fault(0, format!("more than {} nodes", limits::NODES));

@@ -8,7 +8,7 @@ pub use priority::{PriorityConfig, QueuePriority};
 
 use cosy_model::policy::Enforce;
 use cosy_model::reservation::Rule;
-use cosy_model::{JobId, NodeSpec, QueueSpec, Span, Su, Uid};
+use cosy_model::{JobId, NodeSpec, QueueSpec, Span, Su, SwitchSpec, Uid};
 use cosy_policy::day_times::DayTimes;
 use cosy_sched::Depth;
 use cosy_sched::appraise::Tariff;
@@ -45,6 +45,8 @@ pub struct PolicyConfig {
     pub max_requeues: u32,
     /// So long after it was lost with a node it goes to others; zero is not at all.
     pub requeue_avoids: Span,
+    /// No job waits longer for few switches.
+    pub max_switch_wait: Span,
     /// A node whose clock is ahead or behind by more takes no jobs.
     pub clock_skew: Span,
     /// Between SIGTERM and SIGKILL.
@@ -302,6 +304,7 @@ impl Default for PolicyConfig {
             self_fencing: true,
             max_requeues: cosy_model::limits::REQUEUES,
             requeue_avoids: Span::from_minutes(60),
+            max_switch_wait: Span::UNLIMITED,
             clock_skew: Span::from_minutes(5),
             grace: Span::from_secs(5),
             max_array_tasks: cosy_model::limits::ARRAY_TASKS,
@@ -349,6 +352,8 @@ pub struct ClusterConfig {
     pub nodes: Vec<NodeSpec>,
     /// Node sets by name.
     pub sets: BTreeMap<String, Vec<String>>,
+    /// Switches of the network: a tree, each name once.
+    pub switches: Vec<SwitchSpec>,
     /// Queues, each name once.
     pub queues: Vec<QueueSpec>,
     /// Name of the default queue.

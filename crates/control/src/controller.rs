@@ -409,6 +409,7 @@ impl Controller {
         let nodes: BTreeMap<String, NodeRow> = loaded.nodes.into_iter().collect();
         it.rooms.aside = Aside::new(loaded.set_aside);
         it.rooms.machine = Machine::restore(&it.rooms.config.nodes, &nodes, keys, now);
+        it.rooms.machine.hang_on(&it.rooms.config.switches);
         close_unread_nodes(&mut it.rooms.machine, &it.rooms.aside);
         build_queues(&it.rooms.config, &it.rooms.machine, &mut it.rooms.queues, &queue_states, now);
         tell_planner(&mut it.rooms, &mut it.turn);

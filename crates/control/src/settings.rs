@@ -119,5 +119,6 @@ pub(crate) fn settings(rooms: &Rooms, now: Time, caller: &Caller) -> Reply {
         licenses: licenses_told(config, jobs, planning, reservations, now),
         priority: priority_told(config, queues),
         preemption: preemption_told(config),
+        switches: config.switches.clone(),
     }))
 }

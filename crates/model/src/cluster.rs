@@ -15,6 +15,9 @@ pub struct NodeSpec {
     /// Feature words that a job can ask for.
     #[serde(default)]
     pub features: Vec<String>,
+    /// Nodes with a lower weight are taken first.
+    #[serde(default)]
+    pub weight: u32,
     /// True when users log in there: it may pass on requests of any user.
     #[serde(default)]
     pub login: bool,

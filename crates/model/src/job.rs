@@ -4,6 +4,7 @@ mod array;
 mod end;
 mod request;
 mod requeue;
+mod switches;
 mod task_indices;
 
 pub use array::{ArrayError, ArraySpec};
@@ -12,6 +13,7 @@ pub use request::{
     AskedAmounts, CountedFeatures, FurtherComponent, MemoryRequest, ResourceRequest,
 };
 pub use requeue::{FailedNode, Losses, RequeueTerms};
+pub use switches::SwitchRequest;
 pub use task_indices::TaskIndices;
 
 use crate::{JobId, OsText, Span, Time};

@@ -28,6 +28,7 @@ pub mod signal;
 pub mod step;
 pub mod text;
 pub mod time;
+pub mod topology;
 pub mod trigger;
 pub mod user;
 pub mod variables;
@@ -52,6 +53,7 @@ pub use settings::{License, LicenseUse, PreemptionSettings, PrioritySettings, Se
 pub use step::{StepId, StepKey};
 pub use text::OsText;
 pub use time::{BootId, ClockReading, ClockStep, MonotonicTime, Span, Time};
+pub use topology::SwitchSpec;
 pub use trigger::{TriggerEvent, TriggerInfo, TriggerSpec, TriggerTarget};
 pub use user::{Group, User};
 pub use wait_reason::WaitReason;

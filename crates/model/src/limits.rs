@@ -342,6 +342,12 @@ pub const ATTEMPTS_BY_SUPERVISORS: u32 = 16;
 /// Most nodes that a job is kept from because it was lost with them; the oldest is forgotten first.
 pub const FAILED_NODES: usize = 16;
 
+/// Most switches of a cluster's network.
+pub const SWITCHES: usize = 4096;
+
+/// Most different weights of nodes.
+pub const WEIGHTS: usize = 64;
+
 /// After so many attempts that were lost with nodes a job is held, unless the site says otherwise.
 /// Source: slurm.conf(5), `MaxBatchRequeue`.
 pub const REQUEUES: u32 = 5;

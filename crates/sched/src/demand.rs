@@ -214,6 +214,15 @@ pub enum Shortage {
     /// The numbers of nodes with certain features cannot be had together.
     #[error("the nodes that may be used do not have the features in the numbers asked for")]
     Counted,
+    /// So few switches do not have enough nodes together.
+    #[error("no {most} of the switches together have that many such nodes")]
+    Switches {
+        /// Most switches asked for.
+        most: u32,
+    },
+    /// Such nodes are not side by side.
+    #[error("that many such nodes are nowhere side by side in the order of the configuration")]
+    SideBySide,
     /// A node required by name may not be used, or is too small.
     #[error("a node that is required by name (number {node}) may not be used or is too small")]
     RequiredNode {

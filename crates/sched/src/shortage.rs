@@ -83,12 +83,8 @@ impl Scheduler {
             let what = words(&demand.share(1));
             return Shortage::LargeNodes { wanted, have, what };
         }
-        let bare = Component {
-            counted: Vec::new(),
-            ..demand.clone()
-        };
-        if !demand.counted.is_empty() && component_fits_empty(&self.machine, &bare, &usable) {
-            return Shortage::Counted;
+        if let Some(apart) = self.apart(demand, &usable) {
+            return apart;
         }
         let nodes = demand.nodes.or(demand.max_nodes).unwrap_or(have);
         rooms.sort_unstable_by_key(|(required, room)| Reverse((*required, *room)));
@@ -97,6 +93,30 @@ impl Scheduler {
             wanted: demand.tasks,
             have: chosen.fold(0, |sum: u32, (_, room)| sum.saturating_add(*room)),
             nodes,
+        }
+    }
+
+    /// What beyond their number is wrong with the nodes.
+    fn apart(&self, demand: &Component, usable: &NodeMask) -> Option<Shortage> {
+        let fits = |demand: &Component| component_fits_empty(&self.machine, demand, usable);
+        let anywhere = Component {
+            max_switches: None,
+            contiguous: false,
+            ..demand.clone()
+        };
+        let bare = Component {
+            counted: Vec::new(),
+            ..anywhere.clone()
+        };
+        let on_few = Component {
+            contiguous: false,
+            ..demand.clone()
+        };
+        match demand.max_switches {
+            _ if !fits(&bare) => None,
+            _ if !fits(&anywhere) => Some(Shortage::Counted),
+            Some(most) if !fits(&on_few) => Some(Shortage::Switches { most }),
+            _ => demand.contiguous.then_some(Shortage::SideBySide),
         }
     }
 

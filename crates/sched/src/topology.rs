@@ -94,7 +94,7 @@ impl Topology {
     }
 
     /// The number of the leaf switch of a node.
-    pub(crate) fn leaf(&self, node: NodeId) -> u32 {
+    pub fn leaf(&self, node: NodeId) -> u32 {
         let last = self.leaves.len().saturating_sub(1) as u32;
         self.leaf.get(node.index()).copied().unwrap_or(last)
     }

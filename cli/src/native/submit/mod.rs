@@ -262,6 +262,8 @@ pub fn request(options: &JobOptions) -> ResourceRequest {
         avoid: options.avoid.clone(),
         prefer: options.prefer.clone(),
         sets: options.sets.clone(),
+        switches: options.switches,
+        contiguous: options.contiguous,
         ..ResourceRequest::default()
     }
 }

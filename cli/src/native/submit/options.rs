@@ -10,7 +10,9 @@ use crate::native::arg::{
 use crate::{refs, signals};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use cosy_model::device::{DeviceError, GpuRequest};
-use cosy_model::job::{MailRequest, MemoryRequest, OpenMode, RequeueTerms, WarnSignal};
+use cosy_model::job::{
+    MailRequest, MemoryRequest, OpenMode, RequeueTerms, SwitchRequest, WarnSignal,
+};
 use cosy_model::limits::{COMMENT_BYTES, NICE, NODE_CORES, NODES, PATH_BYTES};
 use cosy_model::{ArraySpec, ContainerOptions, CountedResources, MiB, OsText, Span};
 use std::ffi::OsString;
@@ -83,7 +85,7 @@ fn resource_args() -> [Arg; 12] {
     ]
 }
 
-fn place_args() -> [Arg; 8] {
+fn place_args() -> [Arg; 10] {
     [
         value("queue", "NAME", "Queue")
             .short('q')
@@ -92,6 +94,9 @@ fn place_args() -> [Arg; 8] {
         value("avoid", "NODES", "Nodes not to take").value_parser(hosts),
         value("require", "NODES", "Nodes that the job must get").value_parser(hosts),
         values("sets", "SET[,...]", "Node sets to take nodes from, in this order"),
+        value("switches", "N[@TIME]", "Nodes on N switches at most; after TIME on any number")
+            .value_parser(SwitchRequest::of_words),
+        flag("contiguous", "Nodes side by side, in the order of the configuration"),
         value("account", "NAME", "Account to charge").value_parser(parse_name),
         value("qos", "NAME", "Quality of service, as 'cadm qos list' names it")
             .value_parser(parse_name),
@@ -295,6 +300,8 @@ impl JobOptions {
         self.spares = optional::<u32>(m, "spares").copied().unwrap_or(self.spares);
         self.no_kill |= is_given(m, "no-kill");
         self.exclusive |= is_given(m, "exclusive");
+        take(&mut self.switches, m, "switches");
+        self.contiguous |= is_given(m, "contiguous");
         take(&mut self.account, m, "account");
         take(&mut self.qos, m, "qos");
         take(&mut self.reservation, m, "reservation");

@@ -7,7 +7,7 @@ use crate::{exit, output, times};
 use cosy_client::CallError;
 use cosy_model::api::{NodeInfo, Reply, Request};
 use cosy_slurm::control::Entity;
-use cosy_slurm::show::{self, assoc_mgr, config, hosts, node, partition, reservation};
+use cosy_slurm::show::{self, assoc_mgr, config, hosts, node, partition, reservation, topology};
 use cosy_slurm::times::timestamp;
 
 impl Session<'_> {
@@ -38,10 +38,7 @@ impl Session<'_> {
             Entity::HostlistSorted => show_hostlist(id, true),
             Entity::Daemons => self.print("slurmctld slurmd\n"),
             Entity::AssocMgr => self.show_associations(&ids),
-            Entity::Topology => {
-                error(self.context, "No topology information available");
-                exit::OK
-            }
+            Entity::Topology => self.show_topology(id),
             Entity::Slurmd => {
                 say(
                     "scontrol: error: show slurmd: there is no slurmd here; what a node has and does, scontrol show node and the log of its noded tell",
@@ -147,6 +144,28 @@ impl Session<'_> {
             }
             None if text.is_empty() => self.print("No reservations in the system\n"),
             Some(_) | None => self.print(&text),
+        }
+    }
+
+    fn show_topology(&self, id: Option<&str>) -> u8 {
+        let settings = match self.context.ask(Request::Settings) {
+            Ok(Reply::Settings(settings)) => settings,
+            Ok(_) => return self.no_list("slurm_load_topo", &CallError::Unexpected),
+            Err(e) => return self.no_list("slurm_load_topo", &e),
+        };
+        if settings.switches.is_empty() {
+            error(self.context, "No topology information available");
+            return exit::OK;
+        }
+        let lines = topology::lines(&settings.switches, id);
+        match id {
+            Some(id) if lines.is_empty() => {
+                let id = show::clean(id);
+                let why = format!("Topology information contains no switch or node named {id}");
+                error(self.context, &why);
+                exit::FAILED
+            }
+            Some(_) | None => self.print(&format!("{}\n", lines.join("\n"))),
         }
     }
 

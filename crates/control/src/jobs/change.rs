@@ -76,6 +76,10 @@ pub(crate) fn apply(spec: &mut JobSpec, change: &JobChange) {
     }
     set(&mut spec.request.avoid, &change.avoid);
     set(&mut spec.request.sets, &change.sets);
+    set(&mut spec.request.contiguous, &change.contiguous);
+    if let Some(switches) = change.switches {
+        spec.request.switches = Some(switches).filter(|switches| switches.most > 0);
+    }
     set(&mut spec.dependencies, &change.dependencies);
     let request = &mut spec.request;
     set(&mut request.require, &change.require);

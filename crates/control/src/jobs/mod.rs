@@ -35,6 +35,7 @@ pub(crate) mod small_map;
 pub(crate) mod steer;
 pub(crate) mod steps;
 pub(crate) mod submit;
+pub(crate) mod switches;
 pub(crate) mod task_set;
 pub(crate) mod uncommon;
 pub(crate) mod variables;

@@ -11,6 +11,7 @@ use crate::machine::nodes::Node;
 use cosy_model::job::ResourceRequest;
 use cosy_model::{About, Refusal, RefusalCode};
 use cosy_sched::{CountedNodes, NodeMask};
+use std::collections::BTreeMap;
 
 impl Machine {
     /// Takes nodes out of `allowed` that lack features.
@@ -72,6 +73,17 @@ impl Machine {
     ) -> Option<NodeMask> {
         let groups = Some(&request.prefer_features).filter(|groups| !groups.is_empty());
         groups.map(|groups| self.having(allowed, groups))
+    }
+
+    /// The nodes of each weight but the highest, the lightest first.
+    pub(crate) fn by_weight(&self, allowed: &NodeMask) -> Vec<NodeMask> {
+        let mut by_weight: BTreeMap<u32, NodeMask> = BTreeMap::new();
+        for node in allowed.iter() {
+            let weight = self.nodes[node.index()].spec.weight;
+            by_weight.entry(weight).or_default().insert(node);
+        }
+        by_weight.pop_last();
+        by_weight.into_values().collect()
     }
 
     /// Refuses features that no node has, as far as all nodes have told.

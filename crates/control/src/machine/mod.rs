@@ -17,6 +17,7 @@ pub(crate) mod passages;
 pub(crate) mod reports;
 pub(crate) mod returning;
 pub(crate) mod revocation;
+pub(crate) mod switches;
 
 pub(crate) use changes::SHORT;
 
@@ -26,6 +27,7 @@ use crate::machine::keys::Keys;
 use crate::machine::nodes::{Link, Node};
 use crate::machine::passages::Passages;
 use crate::machine::returning::Returning;
+use crate::machine::switches::Network;
 use crate::record::NodeRow;
 use cosy_model::node::AttemptKey;
 use cosy_model::{ClockStep, JobId, NodeId, NodeSpec, NodeState, Span, Time};
@@ -49,6 +51,8 @@ pub(crate) struct Machine {
     changes: Changes,
     /// Nodes that are waited for since the controller has started.
     returning: Returning,
+    /// The switches that nodes hang on.
+    network: Option<Network>,
     /// The node at which the next turn goes on to look for jobs that are late.
     next_for_limits: usize,
 }

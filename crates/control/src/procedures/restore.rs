@@ -75,6 +75,7 @@ pub(crate) fn reconfigure(rooms: &mut Rooms, turn: &mut Turn, mut config: Cluste
             rooms.machine.add(spec.clone());
         }
     }
+    rooms.machine.hang_on(&config.switches);
     let named: BTreeSet<&str> = config.nodes.iter().map(|n| n.name.as_str()).collect();
     let (there, gone) = rooms.machine.divided_by(&named);
     rooms.jobs.go_on_at(config.first_job.0);

@@ -11,6 +11,9 @@ use crate::jobs::limits::procedures::{stand_aside, stands_in_line};
 use crate::jobs::losses::procedures::forgive;
 use crate::jobs::reviews::procedures::{next_within, still_wait};
 use crate::jobs::reviews::{AT_ONCE, Again, REFILL, STEPS_OF_END, Steps, weight};
+use crate::jobs::save::save_job;
+use crate::jobs::switches::first_until;
+use crate::jobs::switches::procedures::settle_for_more;
 use crate::planning::making_room::may_ask_for_room;
 use crate::planning::rebuild::join_queues;
 use crate::reservations::inside::procedures::{is_queued, planner_of};
@@ -32,6 +35,7 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     if job.spec().losses.is_some() {
         forgive(rooms, turn, id);
     }
+    settle_for_more(rooms, turn, id);
     let Some(job) = rooms.jobs.get(&id) else {
         return;
     };
@@ -42,6 +46,8 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     let next_look = next_look(&rooms.config, &rooms.jobs, &rooms.aside, now, job);
     let throttled = matches!(reason, Some(WaitReason::ArrayLimit | WaitReason::Priority));
     let eligible = is_eligible(reason.as_ref()).then(|| job.eligible().unwrap_or(now));
+    let max_wait = rooms.config.policy.max_switch_wait;
+    let settles = eligible.and_then(|at| first_until(job.spec(), at, max_wait));
     let base = job.submitted().base;
     let at = job.member().map_or(0, |member| member.at as usize);
     let queued = is_queued(&rooms.planning, &rooms.reservations, id);
@@ -57,12 +63,17 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     if reason == Some(WaitReason::Directory) {
         rooms.conversations.ask_user(turn, uid);
     }
+    let begins_to_wait = settles.is_some() && job.eligible().is_none();
     rooms.jobs.was_reviewed(id, eligible, reason.clone());
+    if begins_to_wait {
+        // A restart is not to begin its waiting anew.
+        save_job(&rooms.machine, &mut rooms.jobs, turn, id);
+    }
     look_at_age(rooms, turn, id);
     note_score(rooms, id, reason.as_ref());
     let job = rooms.jobs.get(&id).filter(|_| enqueue);
     let waiting = job.map(|job| planner_job(rooms, job));
-    if let Some(at) = next_look {
+    if let Some(at) = next_look.into_iter().chain(settles).min() {
         rooms.jobs.begins_at(at, id);
     }
     stand_aside(rooms, now, id, reason.as_ref());

@@ -60,6 +60,10 @@ pub struct JobChange {
     pub avoid: Option<Vec<String>>,
     /// Node sets in order.
     pub sets: Option<Vec<String>>,
+    /// Most switches, and for how long; 0 is any number.
+    pub switches: Option<crate::job::SwitchRequest>,
+    /// Nodes side by side.
+    pub contiguous: Option<bool>,
     /// Dependencies, all of them anew.
     pub dependencies: Option<Vec<crate::Dependency>>,
     /// Most array tasks at once; 0 is no limit.

@@ -200,6 +200,12 @@ pub struct NodeInfo {
     pub used: Amounts,
     /// Words that jobs may ask nodes for.
     pub features: Vec<String>,
+    /// Switches that it hangs on, from the top down with dots: `top.leaf1`; empty without any.
+    #[serde(default)]
+    pub switch: String,
+    /// Nodes with a lower weight are taken first.
+    #[serde(default)]
+    pub weight: u32,
     /// Queues that it is in.
     pub queues: Vec<String>,
     /// Number of jobs on it.

@@ -184,8 +184,12 @@ job_fields! {
     Exclusive = "exclusive", Flag;
     /// Sharing its cores with others was offered.
     Oversubscribe = "oversubscribe", Flag;
-    /// Nodes side by side were asked for.
+    /// It gets nodes side by side.
     Contiguous = "contiguous", Flag;
+    /// Most switches that its nodes hang on.
+    MaxSwitches = "max_switches", Number;
+    /// How long it waits for them once it could start.
+    SwitchWait = "switch_wait", Span;
     /// GPUs and other countable resources on each node as asked for: `gpu:a100:2,fpga:1`.
     Gres = "gres", Text;
     /// Features asked for as one expression: `a&(b|c)`, `[rack1|rack2]`.

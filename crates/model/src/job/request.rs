@@ -112,7 +112,7 @@ pub struct ResourceRequest {
     /// Sharing its cores with others was offered; recorded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub oversubscribe: bool,
-    /// Nodes side by side were asked for; recorded.
+    /// Nodes side by side, in the order of the configuration (hard).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub contiguous: bool,
     /// Each node is given cores and memory for one task, however many tasks it gets; without
@@ -147,6 +147,9 @@ pub struct ResourceRequest {
     /// Node sets to take nodes from, in this order (soft).
     #[serde(default)]
     pub sets: Vec<String>,
+    /// On no more than so many switches of the network, for a while at least.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switches: Option<super::SwitchRequest>,
     /// In which words amounts were asked for.
     #[serde(default, skip_serializing_if = "AskedAmounts::is_empty")]
     pub asked: AskedAmounts,
@@ -179,6 +182,7 @@ impl Default for ResourceRequest {
             avoid: Vec::new(),
             prefer: Vec::new(),
             sets: Vec::new(),
+            switches: None,
             asked: AskedAmounts::default(),
         }
     }

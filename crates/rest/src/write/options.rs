@@ -154,6 +154,7 @@ impl Described {
         self.nodes(own)?;
         self.tasks(own)?;
         self.distribution(own)?;
+        self.switches(own)?;
         self.signal(own)
     }
 
@@ -210,6 +211,21 @@ impl Described {
             "clusters" => return Err(Fault::unsupported(name)),
             // These are read together.
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// A number of switches, and for how many seconds it waits for them.
+    fn switches(&mut self, own: &BTreeMap<String, Given>) -> Result<(), Fault> {
+        let number = |name: &str| {
+            let given = own.get(name);
+            given.map_or(Ok(0), |given| given.number(name))
+        };
+        let (most, wait) = (number("required_switches")?, number("wait_for_switch")?);
+        if most > 0 && wait > 0 {
+            self.option("switches", format!("{most}@{}:{:02}", wait / 60, wait % 60));
+        } else if most > 0 {
+            self.option("switches", most);
         }
         Ok(())
     }

@@ -244,7 +244,7 @@ fn bodies_without_a_job() {
 
 #[test]
 fn warnings_name_what_has_no_effect() {
-    let mut body = job(json!({"required_switches": 2, "colour": "red", "threads_per_core": 1}));
+    let mut body = job(json!({"tasks_per_board": 2, "colour": "red", "threads_per_core": 1}));
     body["script"] = "#!/bin/sh\n#SBATCH -n 5\n".into();
     let sent =
         send("POST", "/slurm/v0.0.44/job/submit", body.to_string().as_bytes(), false, accepted);
@@ -254,7 +254,7 @@ fn warnings_name_what_has_no_effect() {
         .iter()
         .map(|w| w["description"].as_str().unwrap())
         .collect();
-    assert!(told.iter().any(|t| t.contains("required_switches")), "{told:?}");
+    assert!(told.iter().any(|t| t.contains("tasks_per_board")), "{told:?}");
     assert!(told.iter().any(|t| t.contains("colour")), "{told:?}");
     assert!(told.iter().any(|t| t.contains("threads-per-core")), "{told:?}");
     assert!(told.iter().any(|t| t.contains("#SBATCH")), "{told:?}");

@@ -7,7 +7,7 @@ use super::pairs::{Pair, pairs};
 use crate::submit::times::{PastTime, limit, point};
 use crate::submit::{constraint, count, depend, gres, mail};
 use cosy_model::api::JobChange;
-use cosy_model::job::{MailRequest, MemoryRequest};
+use cosy_model::job::{MailRequest, MemoryRequest, SwitchRequest};
 use cosy_model::{CountedResources, MiB, Span};
 use jiff::Zoned;
 
@@ -54,6 +54,7 @@ const NAMES: &[&str] = &[
     "StdErr",
     "StdIn",
     "StdOut",
+    "Switches",
     "TasksPerNode",
     "TimeLimit",
     "TimeMin",
@@ -129,7 +130,11 @@ pub fn read(words: &[String], now: &Zoned) -> Result<Update, UpdateError> {
             "UserID" => update.user = Some(pair.text().to_owned()),
             "ReservationName" => update.reservation = Some(pair.text().to_owned()),
             "TimeLimit" => update.limit = Some(limit_of(pair.text())?),
-            "Contiguous" => update.needs_admin = true,
+            "Contiguous" => {
+                update.needs_admin = true;
+                let yes = pair.text().eq_ignore_ascii_case("yes") || pair.text() == "1";
+                update.change.contiguous = Some(yes);
+            }
             _ => set(&mut update, key, pair, now)?,
         }
     }
@@ -202,6 +207,12 @@ fn numbers(change: &mut JobChange, key: &str, pair: &Pair<'_>) -> Result<(), Upd
             let nodes = count::nodes(text).map_err(|_| bad())?;
             change.nodes = Some(nodes.least);
             change.max_nodes = text.contains('-').then_some(nodes.most);
+        }
+        "Switches" => {
+            let none = text == "0";
+            let read = SwitchRequest::of_words(text);
+            let read = read.map_err(|_| bad());
+            change.switches = Some(if none { SwitchRequest::of(0) } else { read? });
         }
         "Priority" => change.priority = Some(number()?),
         "Nice" if pair.value.is_none() => change.nice = Some(100),

@@ -130,7 +130,7 @@ words! {
     Reservations "reservations" 1 "reservations",
     Slurmd "slurmd" 2 "refused: ask the node itself",
     Steps "steps" 2 "steps of a job",
-    Topology "topology" 1 "nothing: nodes are all alike near",
+    Topology "topology" 1 "the switches that nodes hang on",
 }
 
 /// Other words for entities: those of `update`.

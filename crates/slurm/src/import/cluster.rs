@@ -9,6 +9,8 @@ use cosy_model::{Span, limits};
 
 /// The only one of `SchedulerParameters` that means something here.
 const BATCH_DELAY: &str = "batch_sched_delay=";
+/// How long a job may wait for few switches.
+const SWITCH_WAIT: &str = "max_switch_wait=";
 /// A node says so often that it is alive: silence cannot be shorter.
 const HEARTBEAT: Span = Span::from_secs(10);
 
@@ -24,7 +26,6 @@ const LOST: &[(&str, &str)] = &[
     ("maxmempercpu", "a job holds the memory and the cores that it asks for"),
     ("overtimelimit", "jobs end at their time limit"),
     ("prologflags", "the prolog runs on every node before the job's first program there"),
-    ("topologyplugin", "switches of topology.conf are node sets; jobs ask for them with --sets"),
 ];
 
 impl Reader {
@@ -48,8 +49,21 @@ impl Reader {
             }
             "schedulerparameters" => {
                 self.cluster.batch_delay = batch_delay(value);
-                if value.split(',').any(|p| !p.trim().starts_with(BATCH_DELAY)) {
+                self.cluster.switch_wait = parameter(value, SWITCH_WAIT);
+                let known = |p: &str| p.starts_with(BATCH_DELAY) || p.starts_with(SWITCH_WAIT);
+                if value.split(',').any(|p| !known(p.trim())) {
                     self.without_meaning.insert(name.to_owned());
+                }
+            }
+            "topologyplugin" => {
+                let tree = [
+                    "topology/tree",
+                    "topology/block",
+                    "topology/none",
+                    "topology/default",
+                ];
+                if !tree.iter().any(|known| value.eq_ignore_ascii_case(known)) {
+                    self.lost(line, name, value);
                 }
             }
             "schedulertype" => {
@@ -230,10 +244,18 @@ fn every(pattern: &str) -> String {
 
 /// How long batch jobs are not looked at, if it is said.
 fn batch_delay(parameters: &str) -> Option<Span> {
+    let delay = parameter(parameters, BATCH_DELAY).filter(some_time);
+    delay.map(|delay| delay.min(limits::BATCH_DELAY))
+}
+
+/// A number of seconds among the parameters of the scheduler.
+fn parameter(parameters: &str, name: &str) -> Option<Span> {
     let mut each = parameters.split(',').map(str::trim);
-    let seconds = each.find_map(|p| p.strip_prefix(BATCH_DELAY))?;
-    let delay = Span::from_secs(seconds.parse::<u32>().ok()?.into());
-    some_time(&delay).then(|| delay.min(limits::BATCH_DELAY))
+    let seconds = each.find_map(|p| p.strip_prefix(name))?;
+    seconds
+        .parse::<u32>()
+        .ok()
+        .map(|seconds| Span::from_secs(seconds.into()))
 }
 
 fn some_time(span: &Span) -> bool {

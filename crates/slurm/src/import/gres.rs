@@ -48,25 +48,4 @@ impl Reader {
         );
         self.note(line, &text);
     }
-
-    /// A switch, or a block, of `topology.conf`: its nodes become a set.
-    pub(super) fn switch(&mut self, line: &Line) {
-        let name = line.get("SwitchName").or_else(|| line.get("BlockName"));
-        let Some(name) = name.filter(|name| !name.is_empty()) else {
-            return self.note(line, "neither SwitchName nor BlockName: left out");
-        };
-        let (name, nodes) = (name.to_owned(), line.get("Nodes").map(str::to_owned));
-        match nodes {
-            Some(nodes) => self.sets.push(Line {
-                place: line.place.clone(),
-                words: vec![("NodeSet".into(), name), ("Nodes".into(), nodes)],
-            }),
-            None => {
-                let text = format!(
-                    "switch {name} is above others and is not carried over: the nodes of switches are node sets, for 'csub --sets'"
-                );
-                self.note(line, &text);
-            }
-        }
-    }
 }

@@ -22,6 +22,7 @@ pub mod qos;
 mod queues;
 mod reader;
 mod records;
+mod switches;
 mod tres;
 mod write;
 
@@ -35,7 +36,7 @@ use reader::Reader;
 use records::{Access, Queue};
 use std::collections::BTreeSet;
 
-/// Most node sets and switches together.
+/// Most node sets.
 const MOST_SETS: usize = 10_000;
 
 /// All texts that are read.
@@ -85,7 +86,7 @@ pub fn import(sources: &Sources<'_>) -> Result<Imported, Fault> {
         reader.gres_line(&line);
     }
     for line in lines::read(sources.topology)? {
-        reader.switch(&line);
+        reader.switches.push(line);
     }
     if let Some(line) = reader.sets.get(MOST_SETS) {
         return Err(Fault::new(&line.place, format!("more than {MOST_SETS} node sets")));
@@ -113,6 +114,8 @@ impl Reader {
 
     fn finish(mut self, sources: &Sources<'_>) -> Result<Imported, Fault> {
         let sets = self.node_sets();
+        let switches = self.all_switches();
+        self.few_weights();
         let qos = self.all_qos(sources)?;
         let queues = self.queues(&sets, &qos)?;
         let names: BTreeSet<&str> = queues.iter().map(|queue| queue.name.as_str()).collect();
@@ -133,7 +136,13 @@ impl Reader {
             self.loadable(text)?;
         }
         Ok(Imported {
-            toml: write::text(&self.cluster, &self.nodes, &sets, &queues, &accounts.admins),
+            toml: write::text(
+                &self.cluster,
+                &self.nodes,
+                (&sets, &switches),
+                &queues,
+                &accounts.admins,
+            ),
             accounts: file,
             closed: closed(&queues),
             notes: self.report.finished(),
@@ -306,6 +315,7 @@ memory = \"16000M\"
 gpus = 2
 other = { \"fpga\" = 1 }
 features = [\"fa\"]
+weight = 3
 
 [[queue]]
 name = \"main\"
@@ -331,7 +341,6 @@ others = \"deny\"
             [
                 "slurm.conf:8: Prolog: write prolog = [\"/etc/p\"] into noded.toml",
                 "slurm.conf:9: FooBar=1 is not carried over",
-                "slurm.conf:14: Weight=3 is not carried over",
                 "slurm.conf:14: types of GPUs (a100) are told by the nodes: [[gpu]] in noded.toml",
                 "prolog, epilog and health check find COSY_JOB_ID, COSY_JOB_USER and so on in their environment here, not SLURM_*",
                 "mean nothing here: SchedulerParameters, SlurmctldHost, SlurmctldPort",

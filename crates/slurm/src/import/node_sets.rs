@@ -42,7 +42,7 @@ impl Reader {
     }
 
     /// The nodes of a list that there are.
-    fn named(&mut self, line: &Line, list: &str) -> Vec<String> {
+    pub(super) fn named(&mut self, line: &Line, list: &str) -> Vec<String> {
         let Ok(names) = expand(list) else {
             self.note(line, &format!("'{list}' is no list of nodes"));
             return Vec::new();

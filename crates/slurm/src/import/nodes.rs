@@ -4,7 +4,7 @@ use super::lines::Line;
 use super::reader::Reader;
 use super::records::Node;
 use cosy_model::limits;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a line may say without anything being lost.
 const KNOWN: &[&str] = &[
@@ -25,6 +25,7 @@ const KNOWN: &[&str] = &[
     "nodehostname",
     "port",
     "bcastaddr",
+    "weight",
 ];
 
 /// Most memory or disk of a node that is taken for true, in MiB: an exbibyte.
@@ -52,6 +53,17 @@ impl Reader {
         if let Some(names) = self.new_names(line, &names) {
             let node = self.one_node(line, names, &values);
             self.nodes.push(node);
+        }
+    }
+
+    /// Weights are left out where there are too many different ones.
+    pub(super) fn few_weights(&mut self) {
+        let all: BTreeSet<Option<u32>> = self.nodes.iter().map(|node| node.weight).collect();
+        if all.len() > limits::WEIGHTS {
+            let most = limits::WEIGHTS;
+            self.report
+                .say(format!("nodes have more than {most} different weights: left out"));
+            self.nodes.iter_mut().for_each(|node| node.weight = None);
         }
     }
 
@@ -94,6 +106,9 @@ impl Reader {
             memory: number("realmemory").filter(fitting),
             disk: number("tmpdisk").filter(fitting).unwrap_or(0),
             features: features.map_or_else(Vec::new, |text| words(text)),
+            weight: number("weight")
+                .and_then(|own| u32::try_from(own).ok())
+                .filter(|own| *own != 1),
             ..Node::default()
         };
         if let Some(gres) = values.get("gres") {

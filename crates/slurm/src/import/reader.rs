@@ -51,6 +51,8 @@ pub(super) struct Reader {
     pub known: BTreeSet<String>,
     /// Lines of sets and of partitions, until all nodes are known.
     pub sets: Vec<Line>,
+    /// Lines of `topology.conf`, likewise.
+    pub switches: Vec<Line>,
     pub partitions: Vec<(Line, BTreeMap<String, String>)>,
     pub report: Report,
     /// Values of lines that are called `DEFAULT`.

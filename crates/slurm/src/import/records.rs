@@ -16,6 +16,8 @@ pub(super) struct Node {
     pub gpus: u64,
     pub other: BTreeMap<String, u64>,
     pub features: Vec<String>,
+    /// `Weight`, where it is another one than that of all nodes that say nothing.
+    pub weight: Option<u32>,
 }
 
 /// Which nodes a partition or a set has.
@@ -158,6 +160,8 @@ pub(super) struct Cluster {
     pub grace: Option<Span>,
     pub node_timeout: Option<Span>,
     pub max_requeues: Option<u32>,
+    /// `max_switch_wait` of `SchedulerParameters`.
+    pub switch_wait: Option<Span>,
     pub keep_ended: Option<Span>,
     pub max_array_tasks: Option<u64>,
     pub first_job: Option<u64>,

@@ -5,7 +5,7 @@ use super::node_sets::NodeSets;
 use super::records::{
     Access, Admits, Billing, Cluster, Enforced, Members, Node, Preemption, Priority, Queue, Rule,
 };
-use cosy_model::{Span, fold};
+use cosy_model::{Span, SwitchSpec, fold};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use toml_writer::{ToTomlValue as _, TomlStringBuilder};
@@ -14,7 +14,7 @@ use toml_writer::{ToTomlValue as _, TomlStringBuilder};
 pub(super) fn text(
     cluster: &Cluster,
     nodes: &[Node],
-    sets: &NodeSets,
+    (sets, switches): (&NodeSets, &[SwitchSpec]),
     queues: &[Queue],
     admins: &BTreeSet<String>,
 ) -> String {
@@ -27,6 +27,14 @@ pub(super) fn text(
         out.table("\n[[node_set]]");
         out.text("name", name);
         out.text("nodes", &fold(nodes));
+    }
+    for switch in switches {
+        out.table("\n[[switch]]");
+        out.text("name", &switch.name);
+        match switch.switches.is_empty() {
+            true => out.text("nodes", &fold(&switch.nodes)),
+            false => out.text("switches", &fold(&switch.switches)),
+        }
     }
     for queue in queues {
         self::queue(&mut out, queue, cluster);
@@ -109,6 +117,9 @@ fn cluster(out: &mut TomlOutput, cluster: &Cluster, admins: &BTreeSet<String>) {
     if let Some(most) = cluster.max_requeues {
         out.plain("max_requeues", most);
     }
+    if let Some(wait) = cluster.switch_wait {
+        out.text("max_switch_wait", &format!("{}s", wait.secs()));
+    }
     out.seconds("keep_ended", cluster.keep_ended);
     if let Some(most) = cluster.max_array_tasks {
         out.plain("max_array_tasks", most);
@@ -146,6 +157,9 @@ fn node(out: &mut TomlOutput, node: &Node) {
     }
     if !node.features.is_empty() {
         out.list("features", node.features.iter().map(String::as_str));
+    }
+    if let Some(weight) = node.weight {
+        out.plain("weight", weight);
     }
 }
 

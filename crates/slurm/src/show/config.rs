@@ -154,7 +154,13 @@ fn after_priority(facts: ConfigFacts<'_>) -> Vec<(&'static str, String)> {
         fixed("TaskPluginParam", "(null type)"),
         fixed("TaskProlog", NULL),
         fixed("TmpFS", "/tmp"),
-        fixed("TopologyPlugin", "topology/none"),
+        fixed(
+            "TopologyPlugin",
+            match facts.settings.switches.is_empty() {
+                true => "topology/none",
+                false => "topology/tree",
+            },
+        ),
         fixed("TrackWCKey", "No"),
         fixed("TreeWidth", "16"),
         fixed("UsePam", "No"),

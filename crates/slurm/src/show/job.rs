@@ -94,6 +94,8 @@ pub const FIELDS: &[JobField] = &[
     JobField::Exclusive,
     JobField::Oversubscribe,
     JobField::Contiguous,
+    JobField::MaxSwitches,
+    JobField::SwitchWait,
     JobField::Licenses,
     JobField::Reservation,
     JobField::Command,
@@ -231,6 +233,14 @@ fn times(sheet: &mut Sheet, job: &JobView<'_>, zone: &TimeZone) {
         ))
         .maybe(preemption(job, zone))
         .line(suspended(job, zone));
+}
+
+/// Where it is kept to a number of switches: that, and for how long.
+fn switches(job: &JobView<'_>) -> Option<String> {
+    let most = job.number(JobField::MaxSwitches)?;
+    let wait = job.span(JobField::SwitchWait);
+    let wait = wait.map_or_else(String::new, |wait| format!("@{}", times::duration(wait)));
+    Some(format!("Switches={most}{wait}"))
 }
 
 /// Where jobs may be preempted: from when on this one, and when it was.
@@ -395,7 +405,11 @@ fn program(sheet: &mut Sheet, job: &JobView<'_>) {
     }
     let gres = job.text(JobField::Gres);
     let gres = (!gres.is_empty()).then(|| format!("TresPerNode=gres:{}", clean(gres)));
-    sheet.line("Power=").maybe(gres).line(mail(job));
+    sheet
+        .maybe(switches(job))
+        .line("Power=")
+        .maybe(gres)
+        .line(mail(job));
 }
 
 fn files(sheet: &mut Sheet, job: &JobView<'_>) {

@@ -12,6 +12,7 @@ pub mod node;
 pub mod partition;
 pub mod reservation;
 pub mod step;
+pub mod topology;
 
 /// One object: its lines as they stand in the long form, without the indentation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -23,10 +23,13 @@ pub fn sheet(node: &NodeInfo, zone: &TimeZone, release: &str) -> Sheet {
         amounts: has,
         used,
         features,
+        weight,
         queues,
         version,
         last_seen,
         machine,
+        // `scontrol show topology` tells it.
+        switch: _,
         // `state`, `reason` and `skew` tell these.
         state: _,
         jobs: _,
@@ -64,10 +67,11 @@ pub fn sheet(node: &NodeInfo, zone: &TimeZone, release: &str) -> Sheet {
     sheet
         .line(memory(has.memory, used.memory, machine))
         .line(format!(
-            "State={} ThreadsPerCore={} TmpDisk={} Weight=1 Owner=N/A MCS_label=N/A",
+            "State={} ThreadsPerCore={} TmpDisk={} Weight={} Owner=N/A MCS_label=N/A",
             state(node),
             machine.threads_per_core.max(1),
-            has.disk.0
+            has.disk.0,
+            weight
         ))
         .line(format!("Partitions={} ", queues.join(",")))
         .line(started(machine, zone))
@@ -195,6 +199,7 @@ pub(crate) mod tests {
             state: "idle".into(),
             amounts,
             features: vec!["fa".into()],
+            weight: 1,
             queues: queues.iter().map(|q| (*q).to_owned()).collect(),
             version: "0.1.0".into(),
             ..NodeInfo::default()

@@ -58,7 +58,8 @@ pub fn cell(field: Field, group: &Group<'_>, look: &ValueStyle, out: &mut String
             Some(at) => look.stamps.text(at),
             None => "Unknown".to_owned(),
         }),
-        Field::JobFactor | Field::Weight => out.push('1'),
+        Field::JobFactor => out.push('1'),
+        Field::Weight => range(out, group, |k| Some(k.node.weight.into())),
         Field::Sockets | Field::Threads => range(out, group, |_| Some(1)),
         Field::TimeLimit => {
             let most = group.partition.and_then(|p| p.spec.max_time);

@@ -35,8 +35,11 @@ fn machine(node: &NodeInfo) -> Data {
         amounts: has,
         used,
         features,
+        weight: _,
         last_seen,
         machine,
+        // `scontrol show topology` tells it.
+        switch: _,
         // `standing` tells these.
         state: _,
         reason: _,
@@ -154,7 +157,7 @@ fn resources(node: &NodeInfo, release: &str) -> Data {
         ("sockets", 1.into()),
         ("threads", 1.into()),
         ("temporary_disk", number(has.disk.0)),
-        ("weight", 1.into()),
+        ("weight", i64::from(node.weight).into()),
         ("tres", all.into()),
         ("slurmd_version", release.into()),
         ("alloc_memory", number(used.memory.0)),

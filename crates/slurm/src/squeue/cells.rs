@@ -128,10 +128,10 @@ pub fn cell(field: Field, job: &JobView<'_>, look: &ValueStyle, out: &mut String
         Field::MaxCpus
         | Field::NtPerBoard
         | Field::Reboot
-        | Field::ReqSwitch
         | Field::Sicp
-        | Field::SocketsPerBoard
-        | Field::Wait4Switch => put(out, "0"),
+        | Field::SocketsPerBoard => put(out, "0"),
+        Field::ReqSwitch => number(out, job.count(F::MaxSwitches)),
+        Field::Wait4Switch => number(out, job.span(F::SwitchWait).map_or(0, Span::secs)),
         Field::NtPerCore
         | Field::NtPerSocket
         | Field::Origin

@@ -136,7 +136,7 @@ fields! {
     Prefer ' ' ["prefer"] "PREFER" &[F::Prefer];
     Profile ' ' ["profile"] "PROFILE" &[];
     Reboot ' ' ["reboot"] "REBOOT" &[];
-    ReqSwitch ' ' ["reqswitch"] "REQ_SWITCH" &[];
+    ReqSwitch ' ' ["reqswitch"] "REQ_SWITCH" &[F::MaxSwitches];
     Requeue ' ' ["requeue"] "REQUEUE" &[F::Requeue];
     ResizeTime ' ' ["resizetime"] "RESIZE_TIME" &[F::Resized];
     RestartCount ' ' ["restartcnt"] "RESTART_COUNT" &[F::Restarts];
@@ -157,7 +157,7 @@ fields! {
     TresPerJob ' ' ["tres-per-job"] "TRES_PER_JOB" &[];
     TresPerSocket ' ' ["tres-per-socket"] "TRES_PER_SOCKET" &[];
     TresPerTask ' ' ["tres-per-task"] "TRES_PER_TASK" &[];
-    Wait4Switch ' ' ["wait4switch"] "WAIT4SWITCH" &[];
+    Wait4Switch ' ' ["wait4switch"] "WAIT4SWITCH" &[F::SwitchWait];
 }
 
 impl Field {

@@ -39,6 +39,7 @@ const OWN: &[&str] = &[
     "oversubscribe",
     "overcommit",
     "contiguous",
+    "switches",
     "spread-job",
     "use-min-nodes",
     "licenses",

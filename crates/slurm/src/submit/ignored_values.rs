@@ -14,7 +14,6 @@ pub fn check(found: &GivenOption) -> Result<(), Fault> {
     let text = found.text();
     match found.name {
         "extra-node-info" => parts(&text),
-        "switches" => number(text.split('@').next().unwrap_or_default(), 0, found.name),
         "threads" => number(&text, 1, found.name),
         "cpu-freq" => frequencies(&text),
         "profile" => profile(&text),
@@ -132,8 +131,6 @@ mod tests {
         good("extra-node-info", "*:*");
         good("extra-node-info", "1:2:3:4");
         bad("extra-node-info", "1:x", 1, "Invalid numeric value \"x\" for second arg of -B.");
-        good("switches", "1@b");
-        bad("switches", "a@b", 1, "Invalid numeric value \"a\" for --switches.");
         bad("threads", "0", 1, "Invalid numeric value \"0\" for --threads.");
         good("cpu-freq", "1000-2000:performance");
         good("cpu-freq", "10k");

@@ -12,7 +12,7 @@ use super::table::{self, OptionSupport};
 use super::times::{self, PastTime};
 use super::{Fault, Line, Program, binding, ignored_values, mail, sampling, signal};
 use crate::getopt::GivenOption;
-use cosy_model::job::{MailRequest, OpenMode, WarnSignal};
+use cosy_model::job::{MailRequest, OpenMode, SwitchRequest, WarnSignal};
 use cosy_model::limits::NICE;
 use cosy_model::{ContainerOptions, MiB, Span, Time};
 use jiff::Zoned;
@@ -109,6 +109,8 @@ pub struct SubmitOptions {
     pub exclusive: Option<bool>,
     /// Nodes next to each other in the configuration's order (`--contiguous`).
     pub contiguous: bool,
+    /// Most leaf switches, and for how long (`--switches`).
+    pub switches: Option<SwitchRequest>,
     /// More tasks than cores are fine (`--overcommit`).
     pub overcommit: bool,
     /// As few nodes as will do (`--use-min-nodes`).
@@ -347,6 +349,7 @@ impl SubmitOptions {
             "exclusive" => self.exclusive = Some(exclusive(found)?),
             "oversubscribe" => self.exclusive = Some(false),
             "contiguous" => self.contiguous = true,
+            "switches" => self.switches = switches(found)?,
             "overcommit" => self.overcommit = true,
             "use-min-nodes" => self.fewest_nodes = true,
             "spread-job" => self.spread = true,
@@ -540,6 +543,24 @@ fn expedite(found: &GivenOption) -> Result<bool, Fault> {
     }
 }
 
+/// `N[@TIME]`; 0 is any number.
+fn switches(found: &GivenOption) -> Result<Option<SwitchRequest>, Fault> {
+    let text = found.text();
+    let number = text.split('@').next().unwrap_or_default();
+    match number.trim().parse::<u32>() {
+        Ok(0) => Ok(None),
+        Ok(_) => match SwitchRequest::of_words(&text) {
+            Ok(read) => Ok(Some(read)),
+            Err(_) => Err(Fault::specification("switches")),
+        },
+        Err(_) => {
+            let number = count::cut(number);
+            let why = format!("Invalid numeric value \"{number}\" for --switches.");
+            Err(Fault::error(why))
+        }
+    }
+}
+
 fn open_mode(found: &GivenOption) -> Result<OpenMode, Fault> {
     match found.text().bytes().next() {
         Some(b'a' | b'A') => Ok(OpenMode::Append),
@@ -601,6 +622,20 @@ mod tests {
         assert!(read("--nice=99999999999999999999", false).is_err());
         assert_eq!(read("--exclusive -s", false).unwrap().exclusive, Some(false));
         assert!(read("--contiguous", false).unwrap().contiguous);
+        let switches = |text: &str| read(&format!("--switches={text}"), false).map(|o| o.switches);
+        let one = SwitchRequest::of(1);
+        assert_eq!(switches("1"), Ok(Some(one)));
+        let half_an_hour = Some(Span::from_minutes(30));
+        assert_eq!(
+            switches("1@30"),
+            Ok(Some(SwitchRequest {
+                wait: half_an_hour,
+                ..one
+            }))
+        );
+        assert_eq!(switches("0"), Ok(None));
+        assert!(switches("a@b").is_err());
+        assert!(switches("1@b").is_err());
         let remarks = |line: &str| read(line, false).unwrap().remarks;
         assert_eq!(remarks("--hint=nomultithread --hint=nomultithread").len(), 1);
         // Whether there is such a quality of service is for the controller to say.

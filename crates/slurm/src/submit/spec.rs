@@ -201,6 +201,7 @@ pub fn request(job_options: &SubmitOptions) -> Result<ResourceRequest, Fault> {
         exclusive: job_options.exclusive.unwrap_or(false),
         oversubscribe: job_options.exclusive == Some(false),
         contiguous: job_options.contiguous,
+        switches: job_options.switches,
         overcommit: job_options.overcommit,
         features: features.all,
         any_features: features.any,

@@ -125,8 +125,6 @@ const FREQUENCY: OptionSupport = Ignored("clock rates are left to the nodes");
 const PROFILING: OptionSupport = Ignored("nodes measure jobs as often as the site says");
 const CORES_COUNT: OptionSupport = Ignored("nodes are chosen by their cores");
 const NEVER_BOOTED: OptionSupport = Accepted("nodes are not booted for jobs");
-const NO_SWITCHES: OptionSupport = Accepted("the order of switches is not known here");
-const PLACED: OptionSupport = Ignored("nodes are taken in the order of the configuration");
 const BINDING: OptionSupport = Ignored("the system binds tasks to the cores of their job");
 
 const NOT_HERE: OptionSupport = Refused("the command runs here; give it to srun");
@@ -430,7 +428,7 @@ pub static TABLE: [OptionEntry; 167] = [
     long(ALL, "signal", Value, "=[B:]SIGNAL[@SECONDS]", Done, "signal before the time limit"),
     long(SRUN, "slurmd-debug", Value, "=LEVEL", Done, "say more about the processes of tasks"),
     long(ALL, "spread-job", Nothing, "", Done, "use as many nodes as possible"),
-    long(ALL, "switches", Value, "=N[@TIME]", NO_SWITCHES, "most switches"),
+    long(ALL, "switches", Value, "=N[@TIME]", Done, "most leaf switches, for a while"),
     long(SRUN, "task-epilog", Value, "=PROGRAM", Done, "program to run after each task"),
     long(SRUN, "task-prolog", Value, "=PROGRAM", Done, "program to run before each task"),
     long(
@@ -495,7 +493,7 @@ pub static TABLE: [OptionEntry; 167] = [
         "forward the display",
     ),
     long(ALL, "cluster-constraint", Value, "=LIST", NO_FEDERATION, "features of clusters"),
-    long(ALL, "contiguous", Nothing, "", PLACED, "nodes side by side"),
+    long(ALL, "contiguous", Nothing, "", Done, "nodes side by side"),
     both(ALL, b'C', "constraint", Value, "=LIST", Done, "features that nodes must have"),
     both(ALL, b'F', "nodefile", Value, "=FILE", Done, "file with nodes to use"),
     long(ALL, "mem", Value, "=SIZE", Done, "memory on each node"),

@@ -142,6 +142,8 @@ pub fn cell<'a>(
         JobField::Exclusive => flag(asked().exclusive || facts.gets_whole_nodes()),
         JobField::Oversubscribe => flag(asked().oversubscribe),
         JobField::Contiguous => flag(asked().contiguous),
+        JobField::MaxSwitches => maybe(asked().switches.map(|own| own.most)),
+        JobField::SwitchWait => span(asked().switches.and_then(|own| own.wait)),
         JobField::Gres => text(gres::write(asked())),
     }
 }

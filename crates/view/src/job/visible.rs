@@ -80,6 +80,8 @@ pub const fn is_told_to_others(field: JobField, over: bool) -> bool {
         | JobField::Exclusive
         | JobField::Oversubscribe
         | JobField::Contiguous
+        | JobField::MaxSwitches
+        | JobField::SwitchWait
         | JobField::TasksByNode
         | JobField::CoresByNode
         | JobField::Submit

@@ -37,7 +37,7 @@ pub(crate) fn forgive(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
 }
 
 /// A waiting job asks for that in the same queue, alone of those that were like it.
-fn asks_for(rooms: &mut Rooms, turn: &mut Turn, id: JobId, spec: JobSpec) {
+pub(crate) fn asks_for(rooms: &mut Rooms, turn: &mut Turn, id: JobId, spec: JobSpec) {
     let Some(old) = rooms.jobs.get(&id).map(Job::submitted).cloned() else {
         return;
     };

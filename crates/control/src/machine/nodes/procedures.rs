@@ -348,6 +348,8 @@ fn node_info(machine: &Machine, queues: &Queues, planning: &Planning, at: usize)
         amounts: node.amounts.clone(),
         used,
         features: node.features.iter().cloned().collect(),
+        switch: machine.switch_path(id).to_owned(),
+        weight: node.spec.weight,
         queues: queues.map(|q| q.spec().name.clone()).collect(),
         jobs: node.jobs.len() as u32,
         version: node.version.clone(),

@@ -8,7 +8,7 @@ use crate::planning::Planning;
 use crate::queues::demand::{Lifted, about, amounts, counts, over, tasks_cap, time_limit};
 use crate::queues::{Queue, Queues};
 use cosy_model::job::{FurtherComponent, ResourceRequest};
-use cosy_model::{About, JobSpec, QueueId, Refusal, RefusalCode, Span, User, device};
+use cosy_model::{About, Dialect, JobSpec, QueueId, Refusal, RefusalCode, Span, User, device};
 use cosy_sched::{Component, Demand, NodeMask, Shortage};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,6 +32,40 @@ pub(crate) fn place(
     {
         return Ok(place);
     }
+    if let Some(other) = on_any_switches(spec)
+        && place_as_asked(config, machine, queues, planning, spec, at, user).is_err()
+    {
+        return place(config, machine, queues, planning, &other, at, user);
+    }
+    place_as_asked(config, machine, queues, planning, spec, at, user)
+}
+
+/// The same request without its numbers of switches, where it does not insist on them: as in Slurm a
+/// job that no so few switches could ever have waits for nothing.
+fn on_any_switches(spec: &JobSpec) -> Option<JobSpec> {
+    let asks = |request: &ResourceRequest| request.switches.is_some_and(|own| !own.waited);
+    let any = spec.components().any(|component| asks(component.request));
+    if !any || spec.dialect == Dialect::Cosy {
+        return None;
+    }
+    let mut other = spec.clone();
+    other.request.switches = None;
+    for component in &mut other.further_components {
+        component.request.switches = None;
+    }
+    Some(other)
+}
+
+/// The same, as it was asked for.
+fn place_as_asked(
+    config: &ClusterConfig,
+    machine: &Machine,
+    queues: &Queues,
+    planning: &Planning,
+    spec: &JobSpec,
+    at: (QueueId, Lifted),
+    user: &User,
+) -> Result<Place, Refusal> {
     let (queue_id, lifted) = at;
     let queue = &queues.all[queue_id.index()];
     let limit = time_limit(spec, queue, lifted)?;
@@ -125,6 +159,9 @@ pub(crate) fn demand(
         tasks_per_node = request.tasks_per_node.or(nodes.map(|n| tasks.div_ceil(n)));
     }
     let allowed = allowed(machine, request, queue)?;
+    // One node is on one switch, and beside itself.
+    let several = nodes != Some(1) && tasks > 1;
+    let topology = several.then(|| machine.topology().cloned()).flatten();
     let demand = Component {
         nodes,
         max_nodes,
@@ -135,8 +172,11 @@ pub(crate) fn demand(
         exclusive: request.exclusive || queue.spec().exclusive,
         counted: machine.counted(request, &allowed),
         tiers: tiers(config, machine, request, &allowed)?,
-        allowed: queue.own_or(allowed),
         required: mask(machine, &request.require)?,
+        max_switches: topology.as_ref().and(max_switches(request)),
+        topology,
+        contiguous: request.contiguous && several,
+        allowed: queue.own_or(allowed),
     };
     fits_somewhere(machine, planning, &demand, queue)?;
     Ok(demand)
@@ -249,7 +289,14 @@ fn allowed(
     Ok(allowed)
 }
 
-/// Preferred nodes first, then those with preferred features, then each set in turn.
+/// The most leaf switches, while the job waits for so few.
+fn max_switches(request: &ResourceRequest) -> Option<u32> {
+    let switches = request.switches.filter(|switches| !switches.waited);
+    switches.map(|switches| switches.most)
+}
+
+/// Preferred nodes first, then those with preferred features, then each set in turn; at last the
+/// lighter ones of the rest.
 fn tiers(
     config: &ClusterConfig,
     machine: &Machine,
@@ -265,6 +312,7 @@ fn tiers(
         let nodes = config.sets.get(set).ok_or_else(|| no_set(config, set))?;
         tiers.push(mask(machine, nodes)?);
     }
+    tiers.extend(machine.by_weight(allowed));
     Ok(tiers)
 }
 
