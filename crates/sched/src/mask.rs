@@ -201,6 +201,24 @@ impl NodeMask {
         words.map(|(a, b)| (a & b).count_ones()).sum()
     }
 
+    /// How many of these nodes are in the set: the bits of words from place `first` on.
+    pub(crate) fn count_of_words(&self, first: usize, words: &[u64]) -> u32 {
+        let own = self.0.iter().skip(first).zip(words);
+        own.map(|(a, b)| (a & b).count_ones()).sum()
+    }
+
+    /// Puts nodes into the set: the bits of words from place `first` on.
+    pub(crate) fn add_words(&mut self, first: usize, words: &[u64]) {
+        let end = first + words.len();
+        if self.0.len() < end {
+            self.0.resize(end, 0);
+        }
+        for (own, more) in self.0.iter_mut().skip(first).zip(words) {
+            *own |= more;
+        }
+        self.trim();
+    }
+
     /// True when no node is in the set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

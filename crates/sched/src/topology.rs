@@ -26,11 +26,29 @@ const WORK: u64 = 200_000;
 pub struct Topology {
     /// The leaf switch of each node.
     leaf: Vec<u32>,
-    leaves: Vec<NodeMask>,
+    leaves: Vec<Leaf>,
     /// Numbers of leaf switches under one switch, the lowest switches first; all at the end.
     subtrees: Vec<Subtree>,
     /// Stands for everything above where topologies are told apart by their hash.
     digest: u64,
+}
+
+/// The nodes of a leaf switch: the bits of words from a place on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Leaf {
+    first: usize,
+    words: Box<[u64]>,
+}
+
+impl Leaf {
+    fn of(nodes: &NodeMask) -> Self {
+        let all = nodes.all_words();
+        let first = all.iter().position(|word| *word != 0).unwrap_or(all.len());
+        Self {
+            first,
+            words: all[first..].into(),
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -87,7 +105,7 @@ impl Topology {
         (&leaf, &subtrees).hash(&mut hasher);
         Self {
             leaf,
-            leaves,
+            leaves: leaves.iter().map(Leaf::of).collect(),
             subtrees,
             digest: hasher.finish(),
         }
@@ -115,7 +133,9 @@ impl Topology {
     /// Leaves those nodes in a mask that `count` nodes are to be taken from, all of which do
     /// equally.
     pub(crate) fn narrow(&self, nodes: &mut NodeMask, count: u32) {
-        let here: Vec<u32> = self.leaves.iter().map(|l| l.count_and(nodes)).collect();
+        let leaves = self.leaves.iter();
+        let here = leaves.map(|leaf| nodes.count_of_words(leaf.first, &leaf.words));
+        let here: Vec<u32> = here.collect();
         let offer = Offer {
             nodes: &here,
             must: &[],
@@ -125,11 +145,14 @@ impl Topology {
         let Some(chosen) = self.choose(&offer, |leaves| sum(&here, leaves) >= count.into()) else {
             return;
         };
-        for (number, under) in self.leaves.iter().enumerate() {
-            if !chosen.contains(&(number as u32)) {
-                nodes.subtract(under);
-            }
+        let mut kept = NodeMask::default();
+        for leaf in chosen
+            .iter()
+            .filter_map(|leaf| self.leaves.get(*leaf as usize))
+        {
+            kept.add_words(leaf.first, &leaf.words);
         }
+        nodes.keep(&kept);
     }
 
     /// The leaf switches to take nodes from. `enough` tells whether the nodes under some do;
@@ -139,6 +162,7 @@ impl Topology {
         offer: &Offer<'_>,
         mut enough: impl FnMut(&[u32]) -> bool,
     ) -> Option<Vec<u32>> {
+        let mut leaves = Vec::new();
         for level in self.subtrees.chunk_by(|a, b| a.height == b.height) {
             let inside = |subtree: &&Subtree| {
                 let mut must = offer.must.iter();
@@ -146,10 +170,11 @@ impl Topology {
             };
             let mut here: Vec<(u64, Vec<u32>)> = Vec::new();
             for subtree in level.iter().filter(inside) {
-                let leaves = subtree.leaves.iter().copied();
-                let leaves: Vec<u32> = leaves.filter(|leaf| offer.count(*leaf) > 0).collect();
+                let own = subtree.leaves.iter().copied();
+                leaves.clear();
+                leaves.extend(own.filter(|leaf| offer.count(*leaf) > 0));
                 if enough(&leaves) {
-                    here.push((sum(offer.nodes, &leaves), leaves));
+                    here.push((sum(offer.nodes, &leaves), leaves.clone()));
                 }
             }
             here.sort_by_key(|(nodes, _)| *nodes);

@@ -10,6 +10,7 @@
 
 mod appraisals;
 mod flows;
+mod switches;
 mod workflows;
 
 use cosy_model::{Amounts, JobId, MiB, QueueId, Span, Time};
@@ -453,6 +454,7 @@ fn main() {
     appraisals::all(&table);
     workflows::all(&table);
     flows::all(&table);
+    switches::switches(&table);
     let (core, node) = (shared(1, 1, 16), whole(1, 128));
     array(&table, "array of 2,000 one-core tasks, 16 nodes", &core, 16);
     array(&table, "array of 2,000 whole nodes, 128 nodes", &node, 128);
