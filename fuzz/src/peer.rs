@@ -174,6 +174,7 @@ pub fn allocation() -> Allocation {
         cores: vec![0, 1],
         gpus: Vec::new(),
         devices: Default::default(),
+        switches: String::new(),
         tasks: 1,
         limit: cosy_model::Span::from_secs(60),
         cores_per_task: 1,

@@ -604,6 +604,7 @@ mod tests {
             cores: Vec::new(),
             gpus: Vec::new(),
             devices: Default::default(),
+            switches: String::new(),
             tasks: 1,
             limit: cosy_model::Span(1),
             cores_per_task: 1,

@@ -191,6 +191,7 @@ fn allocation() -> Allocation {
         cores: vec![0],
         gpus: Vec::new(),
         devices: Default::default(),
+        switches: String::new(),
         tasks: 1,
         limit: Span::UNLIMITED,
         cores_per_task: 1,

@@ -31,11 +31,13 @@ pub(super) fn switches(
         .collect();
     let mut names = BTreeSet::new();
     for (table, switch) in tables.iter().zip(&all) {
-        if switch.name.is_empty() || !names.insert(switch.name.as_str()) {
-            let what = match switch.name.is_empty() {
-                true => "a switch needs a name".to_owned(),
-                false => format!("switch {} is there twice", switch.name),
-            };
+        let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if switch.name.is_empty() || !switch.name.chars().all(fine) {
+            let what = "the name of a switch has letters, digits, '-' and '_' only";
+            check.fault(table.name.span().start, what);
+        }
+        if !names.insert(switch.name.as_str()) {
+            let what = format!("switch {} is there twice", switch.name);
             check.fault(table.name.span().start, what);
         }
     }
@@ -124,7 +126,8 @@ mod tests {
         check("[[switch]]\nname = 'a'\n", "x:9: a switch has either nodes or switches");
         check("[[switch]]\nname = 'a'\nnodes = 'n9'\n", "x:10: there is no node 'n9'");
         check("[[switch]]\nname = 'a'\nswitches = 'b'\n", "x:10: there is no switch 'b'");
-        check("[[switch]]\nname = ''\nnodes = 'n1'\n", "x:9: a switch needs a name");
+        check("[[switch]]\nname = ''\nnodes = 'n1'\n", "x:9: the name of a switch has");
+        check("[[switch]]\nname = 'a.b'\nnodes = 'n1'\n", "x:9: the name of a switch has");
         let twice =
             "[[switch]]\nname = 'a'\nnodes = 'n[1-2]'\n[[switch]]\nname = 'b'\nnodes = 'n2'\n";
         check(twice, "x:13: node n2 hangs on a and on b");

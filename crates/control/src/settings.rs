@@ -119,6 +119,7 @@ pub(crate) fn settings(rooms: &Rooms, now: Time, caller: &Caller) -> Reply {
         licenses: licenses_told(config, jobs, planning, reservations, now),
         priority: priority_told(config, queues),
         preemption: preemption_told(config),
+        max_switch_wait: policy.max_switch_wait,
         switches: config.switches.clone(),
     }))
 }

@@ -43,6 +43,10 @@ pub struct Allocation {
     /// in [`NodeSelf::devices`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub devices: BTreeMap<String, Vec<u32>>,
+    /// Switches of the network that the node hangs on, from the top down with dots between;
+    /// empty without any.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub switches: String,
     /// Tasks on this node.
     pub tasks: u32,
     /// Longest run time.

@@ -57,6 +57,8 @@ pub struct Settings {
     /// How queues order that do so by more than dates; `None` where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<PrioritySettings>,
+    /// No job waits longer for few switches.
+    pub max_switch_wait: Span,
     /// Switches of the network, as configured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<crate::SwitchSpec>,

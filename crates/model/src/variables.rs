@@ -36,6 +36,9 @@ pub const NODES: &str = "COSY_NODES";
 pub const NODE_COUNT: &str = "COSY_NODE_COUNT";
 /// Number of nodes beside these that take the place of lost ones; only where there are some.
 pub const SPARES: &str = "COSY_SPARES";
+/// Switches of the network that each node hangs on, from the top down: `top.leaf1(x2),top.leaf2`;
+/// only where some are configured. See [`write_runs`].
+pub const SWITCHES_BY_NODE: &str = "COSY_SWITCHES_BY_NODE";
 /// Number of tasks on all nodes together.
 pub const TASKS: &str = "COSY_TASKS";
 /// Number of tasks on each node: see [`write_counts`].
@@ -222,6 +225,22 @@ pub fn find<'a>(block: &'a [u8], name: &str) -> Option<&'a [u8]> {
 pub fn write_counts(counts: impl IntoIterator<Item = u32>) -> String {
     let each: Vec<String> = counts.into_iter().map(|n| n.to_string()).collect();
     each.join(",")
+}
+
+/// Words without commas and brackets, those after each other that are the same as one: `a(x2),b`.
+pub fn write_runs<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let mut runs: Vec<(&str, u32)> = Vec::new();
+    for word in words {
+        match runs.last_mut() {
+            Some((last, times)) if *last == word => *times += 1,
+            _ => runs.push((word, 1)),
+        }
+    }
+    let one = |(word, times): &(&str, u32)| match times {
+        1 => (*word).to_owned(),
+        times => format!("{word}(x{times})"),
+    };
+    runs.iter().map(one).collect::<Vec<_>>().join(",")
 }
 
 /// The numbers again; `None` when the text has something else in it, or more numbers than a job

@@ -82,6 +82,7 @@ fn allocation() -> Allocation {
         cores: vec![0, 1],
         gpus: vec![3],
         devices: [("fpga".to_owned(), vec![0])].into(),
+        switches: "top.leaf1".into(),
         tasks: 2,
         limit: Span::from_secs(60),
         cores_per_task: 1,

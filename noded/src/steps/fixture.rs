@@ -44,6 +44,7 @@ pub fn allocation() -> cosy_model::node::Allocation {
         cores: vec![0, 1, 2, 3],
         gpus: Vec::new(),
         devices: Default::default(),
+        switches: String::new(),
         tasks: 1,
         limit: Span::UNLIMITED,
         cores_per_task: 1,

@@ -529,6 +529,7 @@ impl Bench {
             cores: vec![0],
             gpus: Vec::new(),
             devices: Default::default(),
+            switches: String::new(),
             tasks: 1,
             limit: Span::UNLIMITED,
             cores_per_task: 1,

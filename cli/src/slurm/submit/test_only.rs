@@ -6,6 +6,7 @@
 use super::refusal;
 use crate::slurm::messages::{fail, say};
 use crate::{Context, exit, times};
+use cosy_client::CallError;
 use cosy_model::api::{Reply, Request, Submission};
 use cosy_model::reservation::{PlainTerms, Quote, ReservationSpec, Sharing, StartChoice};
 use cosy_model::{JobId, JobSpec, Span, Time};
@@ -19,15 +20,17 @@ const WITHOUT_LIMIT: Span = Span::from_minutes(365 * 24 * 60);
 /// Prints when the job would start; gives the exit code.
 pub fn run(context: &Context, program: Program, submission: &Submission) -> u8 {
     let spec = &submission.spec;
-    match context.ask(question(context, spec)) {
-        Ok(Reply::Quote(quote)) => match sentence(context, spec, &quote) {
-            Some(text) => {
+    match quote(context, spec).or_else(|e| on_any_switches(context, spec).ok_or(e)) {
+        Ok(quote) => {
+            let (quote, why) = choice(context, spec, quote);
+            let Some(text) = sentence(context, spec, &quote) else {
+                return failed(sentences::PARTITION_LIMIT);
+            };
+            for text in std::iter::once(text).chain(why) {
                 say(&format!("{}: {text}", program.name()));
-                exit::OK
             }
-            None => failed(sentences::PARTITION_LIMIT),
-        },
-        Ok(_) => failed(sentences::VERSION),
+            exit::OK
+        }
         Err(e) => {
             let fault = refusal::explain(context, spec, submission.array.as_ref(), &e);
             match fault.lines.last() {
@@ -36,6 +39,53 @@ pub fn run(context: &Context, program: Program, submission: &Submission) -> u8 {
             }
         }
     }
+}
+
+fn quote(context: &Context, spec: &JobSpec) -> Result<Box<Quote>, CallError> {
+    match context.ask(question(context, spec))? {
+        Reply::Quote(quote) => Ok(quote),
+        _ => Err(CallError::Unexpected),
+    }
+}
+
+/// The same for a job that asks for no number of switches, where this one does.
+fn on_any_switches(context: &Context, spec: &JobSpec) -> Option<Box<Quote>> {
+    spec.request.switches?;
+    let mut any = spec.clone();
+    any.request.switches = None;
+    quote(context, &any).ok()
+}
+
+/// What becomes of a job that asks for few switches: it waits for them, or takes others once it has
+/// waited long enough. With what else there would be.
+fn choice(context: &Context, spec: &JobSpec, few: Box<Quote>) -> (Box<Quote>, Option<String>) {
+    let asked = spec.request.switches.zip(few.plain_start);
+    let any = asked.and_then(|_| on_any_switches(context, spec));
+    let (Some((switches, on_few)), Some(mut any)) = (asked, any) else {
+        return (few, None);
+    };
+    let Some(on_any) = any.plain_start.filter(|start| *start < on_few) else {
+        return (few, None);
+    };
+    let max_wait = match context.ask(Request::Settings) {
+        Ok(Reply::Settings(settings)) => settings.max_switch_wait,
+        Ok(_) | Err(_) => Span::UNLIMITED,
+    };
+    let until = any.now + switches.waits(max_wait);
+    let zone = times::now();
+    let at = |time| timestamp(time, zone.time_zone());
+    let most = switches.most;
+    let why = format!(
+        "nodes on no more than {most} switches are free at {}, on any number at {}; it waits for the former until {}",
+        at(on_few),
+        at(on_any),
+        at(until)
+    );
+    if on_few <= until {
+        return (few, Some(why));
+    }
+    any.plain_start = Some(on_any.max(until));
+    (any, Some(why))
 }
 
 /// When a job like this would start; `None` when that is unknown, or never.

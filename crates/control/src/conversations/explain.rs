@@ -6,6 +6,7 @@ use crate::conversations::listing::{Answering, ListRequest};
 use crate::conversations::plans::Starts;
 use crate::event::{Caller, ClientId};
 use crate::jobs::job::{Job, Phase, Place};
+use crate::jobs::switches::first_until;
 use crate::machine::Machine;
 use crate::planning::Planning;
 use crate::planning::late_starts::told_cut;
@@ -15,7 +16,7 @@ use crate::reservations::Reservations;
 use crate::reservations::inside::kept::license_kept;
 use crate::reservations::inside::procedures::planner_for;
 use cosy_model::api::{JobField, JobFilter};
-use cosy_model::{Time, WaitReason};
+use cosy_model::{Span, Time, WaitReason};
 use cosy_view::job::{LicenseShortage, Waiting, why};
 
 /// A list as it is asked for.
@@ -111,6 +112,17 @@ fn license_shortage<'a>(
     })
 }
 
+/// That it is kept to a number of switches, and for how long still.
+fn kept_to_switches(config: &ClusterConfig, now: Time, job: &Job) -> Option<String> {
+    let most = job.spec().request.switches?.most;
+    let until = first_until(job.spec(), job.eligible()?, config.policy.max_switch_wait)?;
+    let still = until.since(now).max(Span::ZERO);
+    let switches = if most == 1 { "switch" } else { "switches" };
+    Some(format!(
+        "it gets nodes on no more than {most} {switches} for {still} more, then on any number: 'cosy change --switches 0' makes it so now"
+    ))
+}
+
 /// Sentences about a job that has not ended. `place`: its place among all that wait, from 1.
 pub(crate) fn lines(
     config: &ClusterConfig,
@@ -149,6 +161,7 @@ pub(crate) fn lines(
     );
     let mut lines = first;
     lines.push(line);
+    lines.extend(kept_to_switches(config, now, job));
     lines.extend(reservations.delay_lines(job.id()));
     if let Some(prediction) = starts.get(&job.id())
         && prediction.start.is_none()

@@ -6,14 +6,11 @@ pub(crate) mod procedures;
 use cosy_model::job::ResourceRequest;
 use cosy_model::{JobSpec, Span, Time};
 
-/// So long a job waits that does not say itself.
-const WAIT: Span = Span::from_minutes(5);
-
 /// Until when a job that could start since `eligible`, but for others, is kept to its number of
 /// switches. `None` where it is kept to none.
 pub(crate) fn until(request: &ResourceRequest, eligible: Time, max_wait: Span) -> Option<Time> {
     let switches = request.switches.filter(|switches| !switches.waited)?;
-    Some(eligible + switches.wait.unwrap_or(WAIT).min(max_wait))
+    Some(eligible + switches.waits(max_wait))
 }
 
 /// The first such time of its components.

@@ -34,6 +34,13 @@ pub(crate) fn variables(rooms: &Rooms, job: &Job, run: &Run, gid: Gid) -> OsText
     if run.spares() > 0 {
         block.set(names::SPARES, run.spares());
     }
+    if rooms.machine.topology().is_some() {
+        let paths = run
+            .serving()
+            .iter()
+            .map(|p| rooms.machine.switch_path(p.node()));
+        block.set(names::SWITCHES_BY_NODE, names::write_runs(paths));
+    }
     let tasks: u32 = run.serving().iter().map(|p| p.tasks()).sum();
     block.set(names::TASKS, tasks);
     let per_node = run.serving().iter().map(|p| p.tasks());

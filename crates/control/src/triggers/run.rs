@@ -246,6 +246,7 @@ fn order_program(
         cores: core_for_program(machine, node),
         gpus: Vec::new(),
         devices: BTreeMap::new(),
+        switches: String::new(),
         tasks: 0,
         limit: limits::TRIGGER_PROGRAM,
         cores_per_task: 1,

@@ -3,6 +3,9 @@
 use crate::Span;
 use serde::{Deserialize, Serialize};
 
+/// So long a job waits that does not say itself. Source: slurm.conf(5), `max_switch_wait`.
+const WAIT: Span = Span::from_minutes(5);
+
 /// No more than so many leaf switches. Source: sbatch(1), `--switches`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Hash)]
 pub struct SwitchRequest {
@@ -25,6 +28,11 @@ impl SwitchRequest {
             wait: None,
             waited: false,
         }
+    }
+
+    /// How long it waits where nobody waits longer than `most`.
+    pub fn waits(&self, most: Span) -> Span {
+        self.wait.unwrap_or(WAIT).min(most)
     }
 
     /// The words of `--switches=`: a number, and how long it waits for them after `@`.

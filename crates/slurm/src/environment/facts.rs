@@ -62,6 +62,8 @@ pub struct AllocationFacts {
     pub reservation: Option<String>,
     /// Nodes as a host list.
     pub nodes: String,
+    /// Switches that the first of them hangs on, from the top down with dots between.
+    pub switches: String,
     /// Tasks of each node.
     pub tasks: Vec<u32>,
     /// Cores of each node.
@@ -105,6 +107,7 @@ impl AllocationFacts {
             account: all.text(variables::ACCOUNT),
             qos: all.text(variables::QOS),
             reservation: all.text(variables::RESERVATION),
+            switches: first_switches(&all),
             tasks: list(&or_empty(variables::TASKS_BY_NODE)),
             cores: list(&or_empty(variables::CORES_BY_NODE)),
             memory: per_core.or_else(per_node),
@@ -286,8 +289,7 @@ impl AllocationFacts {
             ],
             0,
         );
-        all.set("SLURM_TOPOLOGY_ADDR", node);
-        all.set("SLURM_TOPOLOGY_ADDR_PATTERN", "node");
+        super::set_address(&self.switches, node, &mut all);
         let controller = self.controller.as_deref();
         let cluster = controller.map(|at| working_cluster(&self.cluster, at));
         all.set_some("SLURM_WORKING_CLUSTER", cluster);
@@ -300,6 +302,13 @@ pub(super) fn set_owner((user, uid, gid): &(String, String, String), all: &mut V
     all.set("SLURM_JOB_USER", user);
     all.set("SLURM_JOB_UID", uid);
     all.set("SLURM_JOB_GID", gid);
+}
+
+/// The switches that the first node hangs on.
+fn first_switches(all: &VariableBlock<'_>) -> String {
+    let each = all.text(variables::SWITCHES_BY_NODE).unwrap_or_default();
+    let first = each.split(',').next().unwrap_or_default();
+    first.split("(x").next().unwrap_or_default().to_owned()
 }
 
 /// The cluster's name in a block of variables, Cosy's own before Slurm's.

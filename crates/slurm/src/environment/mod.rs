@@ -62,6 +62,16 @@ impl Variables {
     }
 }
 
+/// Where in the network a node is: the switches above it, and its name. Source: sbatch(1),
+/// `SLURM_TOPOLOGY_ADDR`.
+fn set_address(above: &str, node: &str, all: &mut Variables) {
+    let each = above.split('.').filter(|name| !name.is_empty());
+    let pattern: String = each.map(|_| "switch.").collect();
+    let dot = if above.is_empty() { "" } else { "." };
+    all.set("SLURM_TOPOLOGY_ADDR", format!("{above}{dot}{node}"));
+    all.set("SLURM_TOPOLOGY_ADDR_PATTERN", format!("{pattern}node"));
+}
+
 /// `4(x2),3`: equal neighbours folded, as Slurm counts tasks and processors of nodes.
 pub fn counts(values: &[u32]) -> String {
     by_node::write(values.iter().copied())
@@ -70,6 +80,21 @@ pub fn counts(values: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses() {
+        let check = |switches: &str, want: [&str; 2]| {
+            let mut all = Variables::default();
+            set_address(switches, "n1", &mut all);
+            let values: Vec<&str> = all.0.iter().map(|(_, value)| value.as_str()).collect();
+            assert_eq!(values, want);
+        };
+        check("", ["n1", "node"]);
+        check("top.leaf", ["top.leaf.n1", "switch.switch.node"]);
+        let block = b"COSY_JOB_ID=1\0COSY_NODES=n[1-3]\0COSY_SWITCHES_BY_NODE=a.b(x2),a.c";
+        let facts = AllocationFacts::read(block).expect("a job");
+        assert_eq!(facts.switches, "a.b");
+    }
 
     #[test]
     fn folded_counts() {

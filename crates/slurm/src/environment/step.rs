@@ -20,6 +20,8 @@ pub struct Step {
     pub tasks: Vec<u32>,
     /// Name of the node that these variables are for.
     pub node: String,
+    /// Switches that it hangs on, from the top down with dots between.
+    pub switches: String,
     /// Its number in the step.
     pub node_rank: u32,
     /// Cores that the job has on it.
@@ -48,8 +50,7 @@ impl Step {
         all.set_all(&names, tasks);
         all.set_all(&["SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"], by_node);
         all.set("SLURMD_NODENAME", &self.node);
-        all.set("SLURM_TOPOLOGY_ADDR", &self.node);
-        all.set("SLURM_TOPOLOGY_ADDR_PATTERN", "node");
+        super::set_address(&self.switches, &self.node, &mut all);
         all.set("SLURM_NODEID", self.node_rank);
         all.set("SLURM_CPUS_ON_NODE", self.cores);
         let ranks: Vec<String> = self.ranks.iter().map(u32::to_string).collect();
@@ -93,6 +94,7 @@ mod tests {
             nodes: "n[1-2]".into(),
             tasks: vec![3, 1],
             node: "n2".into(),
+            switches: "top.leaf".into(),
             node_rank: 1,
             cores: 2,
             ranks: vec![3],
@@ -122,8 +124,8 @@ mod tests {
             "SLURM_STEP_NUM_TASKS=4",
             "SLURM_STEP_TASKS_PER_NODE=3,1",
             "SLURM_TASKS_PER_NODE=3,1",
-            "SLURM_TOPOLOGY_ADDR=n2",
-            "SLURM_TOPOLOGY_ADDR_PATTERN=node",
+            "SLURM_TOPOLOGY_ADDR=top.leaf.n2",
+            "SLURM_TOPOLOGY_ADDR_PATTERN=switch.switch.node",
             "SLURM_WORKING_CLUSTER=base:127.0.0.1:17001:9728:109",
             "SRUN_DEBUG=3",
         ];

@@ -19,6 +19,13 @@ impl Reader {
                 self.note(line, "neither SwitchName nor BlockName: left out");
                 continue;
             };
+            if !name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+            {
+                self.note(line, &format!("no switch can be called '{name}' here: left out"));
+                continue;
+            }
             if !names.insert(name.to_owned()) {
                 self.note(line, &format!("switch {name} is there twice: left out"));
                 continue;

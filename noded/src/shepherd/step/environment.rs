@@ -57,6 +57,7 @@ fn slurm(task: &StepTask, node: u32, all: &mut Variables) {
         nodes: hostlist::fold(with_tasks),
         tasks: counts.map(|n| layout.count_of(n)).collect(),
         node: allocation.node.clone(),
+        switches: allocation.switches.clone(),
         node_rank: node,
         cores: allocation.cores.len(),
         ranks: layout.ranks_of(node),

@@ -166,6 +166,7 @@ fn allocation(
         cores: part.cores().to_vec(),
         gpus: part.gpus().to_vec(),
         devices: part.devices().clone(),
+        switches: machine.switch_path(node).to_owned(),
         tasks: part.tasks(),
         limit,
         cores_per_task: job.spec().request.cores_per_task,
