@@ -27,6 +27,7 @@ pub use controllers::ControllerEntry;
 pub use cosy_config::Faults;
 use cosy_config::{Check, Size};
 use cosy_control::{ClusterConfig, ReservationPolicy};
+use cosy_model::policy::Enforce;
 use cosy_model::{JobId, Uid, limits};
 use nodes::{Node, NodeSet, nodes, sets};
 use policy::{Policy, policy};
@@ -219,11 +220,9 @@ fn parse_as(path: &Path, text: &str, name: Option<&str>) -> Result<Config, Fault
     let nodes = nodes(&mut check, &file.node);
     let known: BTreeSet<&str> = nodes.iter().map(|n| n.name.as_str()).collect();
     let sets = sets(&mut check, &file.node_set, &known);
-    let switches = switches(&mut check, &file.switch, &known);
     let queues = queues(&mut check, &file.queue, &known, &sets);
     let default_queue = default_queue(&mut check, &file.queue);
-    let enforce = policy::enforce(&mut check, &file.policy);
-    admitted_is_enforced(&mut check, &file.queue, enforce);
+    let enforce = enforced(&mut check, &file);
     let (reservations, queue_reservations) = reservation_rules(&mut check, &file);
     let priority = file.queue.iter().map(Queue::priority);
     let priority = priority::read(&mut check, &file.priority, priority);
@@ -236,9 +235,9 @@ fn parse_as(path: &Path, text: &str, name: Option<&str>) -> Result<Config, Fault
         mails: file.policy.mail_command.is_some(),
         controller_uid: Uid(nix::unistd::getuid().as_raw()),
         web: web::read(&mut check, file.web),
+        switches: switches(&mut check, &file.switch, &known),
         nodes,
         sets,
-        switches,
         queues,
         default_queue,
         policy: policy(&mut check, &file.policy),
@@ -282,6 +281,13 @@ fn parse_as(path: &Path, text: &str, name: Option<&str>) -> Result<Config, Fault
         }),
         _ => Err(check.into_faults()),
     }
+}
+
+/// What of the policy binds jobs.
+fn enforced(check: &mut Check<'_>, file: &File) -> Enforce {
+    let enforce = policy::enforce(check, &file.policy);
+    admitted_is_enforced(check, &file.queue, enforce);
+    enforce
 }
 
 /// Tables of which there can be several.

@@ -17,31 +17,29 @@ pub struct SwitchSpec {
 }
 
 /// How far above its leaves each switch is, in the order of `all`: 0 for a leaf; `None` for one that
-/// hangs on itself.
+/// hangs on itself, or above one that there is not.
 pub fn levels(all: &[SwitchSpec]) -> Vec<Option<u32>> {
-    let mut levels: Vec<Option<u32>> = vec![None; all.len()];
-    let names = all.iter().enumerate();
-    let names: BTreeMap<&str, usize> = names.map(|(at, one)| (&*one.name, at)).collect();
-    let at = |name: &String| names.get(name.as_str()).copied();
-    let below: Vec<Vec<usize>> = all
-        .iter()
-        .map(|switch| switch.switches.iter().filter_map(at).collect())
-        .collect();
+    let mut levels: BTreeMap<&str, u32> = BTreeMap::new();
     // Each round settles the switches one level farther up.
     loop {
-        let mut settled = false;
-        for (one, under) in below.iter().enumerate() {
-            let under: Option<Vec<u32>> = under.iter().map(|other| levels[*other]).collect();
-            let level = under.map(|all| all.into_iter().max().map_or(0, |most| most + 1));
-            if levels[one].is_none() && level.is_some() {
-                levels[one] = level;
-                settled = true;
-            }
+        let level = |switch: &SwitchSpec| {
+            let below = switch.switches.iter();
+            let known = below.map(|name| levels.get(name.as_str()).copied());
+            let highest = known.collect::<Option<Vec<u32>>>()?.into_iter().max();
+            Some(highest.map_or(0, |highest| highest + 1))
+        };
+        let open = all
+            .iter()
+            .filter(|switch| !levels.contains_key(&*switch.name));
+        let settled = open.filter_map(|switch| Some((&*switch.name, level(switch)?)));
+        let settled: Vec<(&str, u32)> = settled.collect();
+        if settled.is_empty() {
+            break;
         }
-        if !settled {
-            return levels;
-        }
+        levels.extend(settled);
     }
+    let each = all.iter().map(|switch| levels.get(&*switch.name).copied());
+    each.collect()
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 //! pool that it has nodes of.
 
 use crate::machine::{Booking, Owner, ReservationHorizon, Window};
+use crate::near::pick;
 use crate::scheduler::Scheduler;
-use crate::select::pick;
 use crate::timeline::Timeline;
 use crate::{Component, PoolId};
 use cosy_model::{JobId, NodeId, NodeShare, ReservationId, Span, Time};

@@ -11,7 +11,8 @@
 //! as the machine is empty, because the ways without gaps see the same then.
 
 use crate::Demand;
-use crate::select::{Candidate, NodeTasks, select};
+use crate::near::select;
+use crate::select::{Candidate, NodeTasks};
 use crate::table::Table;
 use cosy_model::NodeId;
 

@@ -107,7 +107,7 @@ pub(crate) fn first(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::select::select;
+    use crate::select::select_anywhere;
     use crate::{Component, NodeMask};
     use cosy_model::{Amounts, NodeId, Time};
     use proptest::prelude::*;
@@ -145,7 +145,7 @@ mod tests {
         let candidates = each.filter_map(|(node, room)| {
             Candidate::new(demand, NodeId(node as u32), &cores(*room), gap)
         });
-        let picks = select(demand, candidates.collect())?;
+        let picks = select_anywhere(demand, candidates.collect())?;
         let tasks: u32 = picks.iter().map(|pick| pick.tasks).sum();
         assert_eq!(tasks, demand.tasks);
         Some(picks.iter().fold(0, |bits, pick| bits | 1 << pick.node.0))

@@ -6,8 +6,9 @@
 use crate::components;
 use crate::hopeless;
 use crate::machine::Machine;
+use crate::near::select;
 use crate::resource_pool::classes::ClassId;
-use crate::select::{Candidate, count_alike, select};
+use crate::select::{Candidate, count_alike};
 use crate::shape::Shape;
 use crate::table::Table;
 use crate::waiting_line::{GroupId, QueueKey};

@@ -6,14 +6,37 @@
 //! otherwise, but where a job leaves their number open and few switches are a condition: then a
 //! switch with smaller nodes may be the one that is enough.
 
-use crate::Component;
 use crate::counted_nodes;
+use crate::machine::Window;
 use crate::select::{Candidate, NodeTasks, select_anywhere, spread};
-use crate::topology::{Offer, Topology};
+use crate::topology::{self, Offer, Topology};
+use crate::{Component, NodeMask};
 use cosy_model::NodeId;
 
+/// The nodes of `nodes` that something with `demand` would get, if `free` is what is free of each.
+pub(crate) fn pick<'a>(
+    demand: &Component,
+    nodes: &NodeMask,
+    free: impl Fn(NodeId) -> Option<Window<'a>>,
+) -> Option<Vec<NodeTasks>> {
+    let candidate = |node| {
+        let window = free(node)?;
+        Candidate::new(demand, node, &window.free, (window.since, window.until))
+    };
+    select(demand, nodes.iter().filter_map(candidate).collect())
+}
+
+/// Chooses nodes and spreads the tasks; parts are in the order of node indices.
+pub(crate) fn select(demand: &Component, candidates: Vec<Candidate>) -> Option<Vec<NodeTasks>> {
+    match &demand.topology {
+        _ if demand.contiguous => side_by_side(demand, candidates),
+        Some(topology) => on_few_switches(demand, topology, candidates),
+        None => select_anywhere(demand, candidates),
+    }
+}
+
 /// The nodes of a job on few switches.
-pub(crate) fn on_few_switches(
+fn on_few_switches(
     demand: &Component,
     topology: &Topology,
     candidates: Vec<Candidate>,
@@ -83,7 +106,9 @@ impl Choice<'_> {
         let mut least = u32::MAX;
         for candidate in candidates {
             let leaf = topology.leaf(candidate.node());
-            by_leaf[leaf as usize].push(candidate);
+            if let Some(own) = by_leaf.get_mut(leaf as usize) {
+                own.push(candidate);
+            }
             least = least.min(candidate.room());
             let taken = candidate.is_required() || candidate.tier() < self.taken;
             if taken && !must.contains(&leaf) {
@@ -101,14 +126,12 @@ impl Choice<'_> {
             unequal: !equal,
         };
         let among = |leaves: &[u32]| -> Vec<Candidate> {
-            let own = leaves.iter().flat_map(|leaf| &by_leaf[*leaf as usize]);
+            let own = leaves.iter().filter_map(|leaf| by_leaf.get(*leaf as usize));
+            let own = own.flatten();
             own.map(|candidate| (*candidate).clone()).collect()
         };
         let chosen = topology.choose(&offer, |leaves| {
-            let count: u64 = leaves
-                .iter()
-                .map(|leaf| u64::from(here[*leaf as usize]))
-                .sum();
+            let count = topology::sum(&here, leaves);
             match equal {
                 true => count >= self.nodes as u64,
                 false => {
@@ -123,10 +146,7 @@ impl Choice<'_> {
 
 /// The nodes of a job side by side in the order of their numbers: of the shortest row that is long
 /// enough the first. With an open number, the fewest.
-pub(crate) fn side_by_side(
-    demand: &Component,
-    mut candidates: Vec<Candidate>,
-) -> Option<Vec<NodeTasks>> {
+fn side_by_side(demand: &Component, mut candidates: Vec<Candidate>) -> Option<Vec<NodeTasks>> {
     candidates.sort_unstable_by_key(Candidate::node);
     let next_to = |a: &Candidate, b: &Candidate| a.node().0 + 1 == b.node().0;
     let rows = candidates.chunk_by(next_to);
@@ -141,10 +161,10 @@ pub(crate) fn side_by_side(
 /// From each node of a row on, the fewest that are enough.
 struct Windows<'a> {
     demand: &'a Component,
+    /// From the first node of the window to the end of the row.
     row: &'a [Candidate],
-    first: usize,
-    /// Behind the last node of the window.
-    end: usize,
+    /// Nodes of the window.
+    nodes: usize,
     room: u64,
     required: u32,
     /// How many nodes of the window each leaf switch has.
@@ -154,15 +174,12 @@ struct Windows<'a> {
 
 impl<'a> Windows<'a> {
     fn of(demand: &'a Component, row: &'a [Candidate]) -> Self {
-        let topology = demand
-            .topology
-            .as_ref()
-            .filter(|_| demand.max_switches.is_some());
+        let topology = demand.topology.as_ref();
+        let topology = topology.filter(|_| demand.max_switches.is_some());
         Self {
             demand,
             row,
-            first: 0,
-            end: 0,
+            nodes: 0,
             room: 0,
             required: 0,
             on: topology.map_or(Vec::new(), |topology| vec![0; topology.leaf_count()]),
@@ -170,41 +187,54 @@ impl<'a> Windows<'a> {
         }
     }
 
-    /// Of the switch of a node.
+    /// How many nodes of the window are on the switch of a node.
     fn on(&mut self, candidate: &Candidate) -> Option<&mut u32> {
         let topology = self.demand.topology.as_ref()?;
         self.on.get_mut(topology.leaf(candidate.node()) as usize)
     }
 
-    fn add(&mut self, candidate: &Candidate) {
-        self.end += 1;
+    /// The row is longer by a node. False where it has no more.
+    fn grow(&mut self) -> bool {
+        let row = self.row;
+        let Some(candidate) = row.get(self.nodes) else {
+            return false;
+        };
+        self.nodes += 1;
         self.room += u64::from(candidate.room());
         self.required += u32::from(candidate.is_required());
         if let Some(on) = self.on(candidate) {
             *on += 1;
-            self.switches += u32::from(self.on(candidate) == Some(&mut 1));
+            let new = *on == 1;
+            self.switches += u32::from(new);
         }
+        true
     }
 
-    fn leave_first(&mut self, candidate: &Candidate) {
-        self.first += 1;
-        self.room -= u64::from(candidate.room());
-        self.required -= u32::from(candidate.is_required());
-        if let Some(on) = self.on(candidate) {
+    /// The row begins a node later.
+    fn leave_first(&mut self) -> Option<()> {
+        let (first, rest) = self.row.split_first()?;
+        self.nodes = self.nodes.checked_sub(1)?;
+        self.row = rest;
+        self.room -= u64::from(first.room());
+        self.required -= u32::from(first.is_required());
+        if let Some(on) = self.on(first) {
             *on -= 1;
-            self.switches -= u32::from(self.on(candidate) == Some(&mut 0));
+            let gone = *on == 0;
+            self.switches -= u32::from(gone);
         }
+        Some(())
     }
 
-    fn is_enough(&self) -> bool {
-        let (demand, nodes) = (self.demand, self.end - self.first);
+    /// The nodes of the window, if they are enough, on whatever switches.
+    fn enough(&self) -> Option<&'a [Candidate]> {
+        let (demand, nodes) = (self.demand, self.nodes);
+        let window = self.row.get(..nodes).filter(|window| !window.is_empty())?;
         let counted = &demand.counted;
-        nodes > 0
-            && self.room >= demand.tasks.into()
+        let enough = self.room >= demand.tasks.into()
             && self.required == demand.required.count()
             && demand.nodes.is_none_or(|asked| asked as usize == nodes)
-            && (counted.is_empty()
-                || counted_nodes::first(counted, &self.row[self.first..self.end], nodes).is_some())
+            && (counted.is_empty() || counted_nodes::first(counted, window, nodes).is_some());
+        enough.then_some(window)
     }
 }
 
@@ -212,33 +242,18 @@ impl<'a> Iterator for Windows<'a> {
     type Item = &'a [Candidate];
 
     fn next(&mut self) -> Option<&'a [Candidate]> {
-        let most = self
-            .demand
-            .nodes
-            .or(self.demand.max_nodes)
-            .unwrap_or(u32::MAX);
-        let most = most.min(self.demand.tasks) as usize;
-        while self.first < self.row.len() {
-            while !self.is_enough() && self.end - self.first < most {
-                let Some(next) = self.row.get(self.end) else {
-                    break;
-                };
-                self.add(next);
-            }
-            // With more nodes there are no fewer switches.
-            let few = self.demand.max_switches.unwrap_or(u32::MAX);
-            let good = self.is_enough() && self.switches <= few;
-            let found = good.then(|| &self.row[self.first..self.end]);
-            if self.end > self.first {
-                let row = self.row;
-                self.leave_first(&row[self.first]);
-            } else {
-                return None;
-            }
+        let demand = self.demand;
+        let most = demand.nodes.or(demand.max_nodes).unwrap_or(u32::MAX);
+        let most = most.min(demand.tasks) as usize;
+        // With more nodes there are no fewer switches.
+        let few = demand.max_switches.unwrap_or(u32::MAX);
+        loop {
+            while self.enough().is_none() && self.nodes < most && self.grow() {}
+            let found = self.enough().filter(|_| self.switches <= few);
+            self.leave_first()?;
             if found.is_some() {
                 return found;
             }
         }
-        None
     }
 }

@@ -24,10 +24,8 @@
 //! What always holds: a set is found whenever there is one; the result depends on nothing
 //! but demand and candidates.
 
+use crate::Component;
 use crate::counted_nodes;
-use crate::machine::Window;
-use crate::near;
-use crate::{Component, NodeMask};
 use cosy_model::{Amounts, MiB, NodeId, Time};
 use std::cmp::Reverse;
 
@@ -127,29 +125,8 @@ fn tier(demand: &Component, node: NodeId) -> u32 {
     at.unwrap_or(tiers.len()) as u32 + 1
 }
 
-/// The nodes of `nodes` that something with `demand` would get, if `free` is what is free of each.
-pub(crate) fn pick<'a>(
-    demand: &Component,
-    nodes: &NodeMask,
-    free: impl Fn(NodeId) -> Option<Window<'a>>,
-) -> Option<Vec<NodeTasks>> {
-    let candidate = |node| {
-        let window = free(node)?;
-        Candidate::new(demand, node, &window.free, (window.since, window.until))
-    };
-    select(demand, nodes.iter().filter_map(candidate).collect())
-}
-
-/// Chooses nodes and spreads the tasks; parts are in the order of node indices.
-pub(crate) fn select(demand: &Component, candidates: Vec<Candidate>) -> Option<Vec<NodeTasks>> {
-    match &demand.topology {
-        _ if demand.contiguous => near::side_by_side(demand, candidates),
-        Some(topology) => near::on_few_switches(demand, topology, candidates),
-        None => select_anywhere(demand, candidates),
-    }
-}
-
-/// The same, however far the nodes are from each other.
+/// Chooses nodes and spreads the tasks, however far the nodes are from each other; parts are in the
+/// order of node indices.
 pub(crate) fn select_anywhere(
     demand: &Component,
     mut candidates: Vec<Candidate>,

@@ -4,10 +4,11 @@
 use crate::components;
 use crate::group::Group;
 use crate::machine::{Machine, ReservationHorizon, left};
+use crate::near::{pick, select};
 use crate::pass::{Pass, at_least_one};
 use crate::running::{Holding, Running};
 use crate::scheduler::Scheduler;
-use crate::select::{Candidate, NodeTasks, capacity, pick, select};
+use crate::select::{Candidate, NodeTasks, capacity};
 use crate::shape::Shape;
 use crate::table::Table;
 use crate::waiting_line::{GroupId, QueueKey};

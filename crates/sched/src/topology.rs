@@ -46,7 +46,7 @@ impl Leaf {
         let first = all.iter().position(|word| *word != 0).unwrap_or(all.len());
         Self {
             first,
-            words: all[first..].into(),
+            words: all.iter().skip(first).copied().collect(),
         }
     }
 }
@@ -79,19 +79,21 @@ impl Topology {
     /// The switches of a machine with so many nodes: the nodes under each leaf switch, and for
     /// every other switch its height and the numbers of the leaf switches under it.
     pub fn new(nodes: usize, mut leaves: Vec<NodeMask>, above: Vec<(u32, Vec<u32>)>) -> Self {
-        let mut leaf = vec![u32::MAX; nodes];
-        for (number, under) in leaves.iter().enumerate() {
-            for node in under.iter().filter(|node| node.index() < nodes) {
-                leaf[node.index()] = number as u32;
-            }
+        let mut hanging = NodeMask::default();
+        for under in &leaves {
+            hanging = hanging.or(under);
         }
-        let loose = (0..nodes).filter(|node| leaf[*node] == u32::MAX);
-        let loose: NodeMask = loose.map(|node| NodeId(node as u32)).collect();
+        let loose = NodeMask::all(nodes).and_not(&hanging);
         if !loose.is_empty() {
-            for node in loose.iter() {
-                leaf[node.index()] = leaves.len() as u32;
-            }
             leaves.push(loose);
+        }
+        let mut leaf = vec![0; nodes];
+        for (number, under) in leaves.iter().enumerate() {
+            for node in under.iter() {
+                if let Some(leaf) = leaf.get_mut(node.index()) {
+                    *leaf = number as u32;
+                }
+            }
         }
         let all: Vec<u32> = (0..leaves.len() as u32).collect();
         let top = above.iter().map(|(height, _)| *height).max().unwrap_or(0) + 1;
@@ -214,7 +216,7 @@ impl Offer<'_> {
             return with(high);
         };
         let mut chosen = with(before);
-        let mut rest: Vec<u32> = leaves[before..].to_vec();
+        let mut rest: Vec<u32> = leaves.iter().skip(before).copied().collect();
         rest.sort_by_key(|leaf| (self.count(*leaf), *leaf));
         for last in rest {
             chosen.push(last);
@@ -257,18 +259,20 @@ impl Offer<'_> {
 /// The next of all sets of so many numbers below `end`. False after the last one.
 fn next_set(at: &mut [usize], end: usize) -> bool {
     let size = at.len();
-    let movable = (0..size).rev().find(|one| at[*one] + (size - one) < end);
-    let Some(one) = movable else {
+    let mut places = at.iter().enumerate().rev();
+    let movable = places.find(|(one, number)| **number + (size - one) < end);
+    let Some((one, number)) = movable else {
         return false;
     };
-    at[one] += 1;
-    for later in one + 1..size {
-        at[later] = at[later - 1] + 1;
+    let first = *number + 1;
+    for (later, more) in at.iter_mut().skip(one).zip(0..) {
+        *later = first + more;
     }
     true
 }
 
-fn sum(nodes: &[u32], leaves: &[u32]) -> u64 {
+/// Nodes of some leaf switches together.
+pub(crate) fn sum(nodes: &[u32], leaves: &[u32]) -> u64 {
     let here = leaves.iter().filter_map(|leaf| nodes.get(*leaf as usize));
     here.map(|count| u64::from(*count)).sum()
 }

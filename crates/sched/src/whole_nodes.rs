@@ -8,11 +8,12 @@
 use crate::NodeMask;
 use crate::ends::{End, Ends, Place};
 use crate::group::Group;
+use crate::near::select;
 use crate::node_pool::NodePool;
 use crate::nodeset::NodeSet;
 use crate::pass::{Pass, at_least_one};
 use crate::scheduler::Scheduler;
-use crate::select::{Candidate, count_alike, select};
+use crate::select::{Candidate, count_alike};
 use crate::timeline::Timeline;
 use crate::waiting_line::QueueKey;
 use cosy_model::{NodeId, Time};

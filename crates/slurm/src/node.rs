@@ -226,6 +226,7 @@ pub(crate) mod tests {
     pub(crate) fn node(state: &str, jobs: u32, used: u32) -> NodeInfo {
         NodeInfo {
             state: state.into(),
+            weight: 1,
             jobs,
             amounts: Amounts {
                 cores: 16,

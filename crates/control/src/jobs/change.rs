@@ -27,6 +27,10 @@ pub fn changed(mut spec: JobSpec, change: &JobChange) -> JobSpec {
 
 /// Memory, whole nodes and GPUs, in whatever words they were asked for before.
 fn apply_asked(request: &mut ResourceRequest, change: &JobChange) {
+    request.contiguous = change.contiguous.unwrap_or(request.contiguous);
+    if let Some(switches) = change.switches {
+        request.switches = Some(switches).filter(|switches| switches.most > 0);
+    }
     if let Some(memory) = change.memory {
         request.ask_memory(memory);
     }
@@ -76,10 +80,6 @@ pub(crate) fn apply(spec: &mut JobSpec, change: &JobChange) {
     }
     set(&mut spec.request.avoid, &change.avoid);
     set(&mut spec.request.sets, &change.sets);
-    set(&mut spec.request.contiguous, &change.contiguous);
-    if let Some(switches) = change.switches {
-        spec.request.switches = Some(switches).filter(|switches| switches.most > 0);
-    }
     set(&mut spec.dependencies, &change.dependencies);
     let request = &mut spec.request;
     set(&mut request.require, &change.require);

@@ -79,7 +79,7 @@ impl Machine {
     pub(crate) fn by_weight(&self, allowed: &NodeMask) -> Vec<NodeMask> {
         let mut by_weight: BTreeMap<u32, NodeMask> = BTreeMap::new();
         for node in allowed.iter() {
-            let weight = self.nodes[node.index()].spec.weight;
+            let weight = self.node(node).spec().weight;
             by_weight.entry(weight).or_default().insert(node);
         }
         by_weight.pop_last();

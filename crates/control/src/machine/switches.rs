@@ -1,26 +1,16 @@
-//! The switches of the configuration, by the numbers of nodes.
+//! Which switches of the network the nodes hang on.
 
 use crate::machine::Machine;
-use cosy_model::{NodeId, SwitchSpec, topology};
-use cosy_sched::{NodeMask, Topology};
-use std::collections::BTreeMap;
+use crate::machine::network::Network;
+use cosy_model::{NodeId, SwitchSpec};
+use cosy_sched::Topology;
 use std::sync::Arc;
-
-/// The switches of the network.
-#[derive(Debug)]
-pub(crate) struct Network {
-    topology: Arc<Topology>,
-    /// Of each leaf switch its name, with those of the switches above it before, and dots between.
-    paths: Vec<String>,
-}
 
 impl Machine {
     /// Nodes hang on these switches from now on.
     pub fn hang_on(&mut self, switches: &[SwitchSpec]) {
-        self.network = (!switches.is_empty()).then(|| Network {
-            topology: Arc::new(self.tree(switches)),
-            paths: paths(switches),
-        });
+        let network = || Network::of(switches, self.node_count(), |name| self.id_of(name));
+        self.network = (!switches.is_empty()).then(network);
     }
 
     /// The switches that nodes hang on; `None` where none are configured.
@@ -30,53 +20,7 @@ impl Machine {
 
     /// The switches that a node hangs on, from the top down with dots between; empty without any.
     pub fn switch_path(&self, node: NodeId) -> &str {
-        let path = self.network.as_ref().and_then(|network| {
-            let leaf = network.topology.leaf(node);
-            network.paths.get(leaf as usize)
-        });
-        path.map_or("", String::as_str)
+        let network = self.network.as_ref();
+        network.map_or("", |network| network.path(node))
     }
-
-    fn tree(&self, switches: &[SwitchSpec]) -> Topology {
-        let mut leaves: Vec<NodeMask> = Vec::new();
-        let mut under: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
-        for leaf in switches.iter().filter(|switch| switch.switches.is_empty()) {
-            under.insert(&leaf.name, vec![leaves.len() as u32]);
-            let nodes = leaf.nodes.iter().filter_map(|name| self.id_of(name));
-            leaves.push(nodes.collect());
-        }
-        let mut above = Vec::new();
-        let levels = topology::levels(switches).into_iter().zip(switches);
-        let mut levels: Vec<(u32, &SwitchSpec)> = levels
-            .filter_map(|(level, switch)| Some((level?, switch)))
-            .collect();
-        levels.sort_by_key(|(level, _)| *level);
-        for (level, switch) in levels.into_iter().filter(|(level, _)| *level > 0) {
-            let below = switch.switches.iter();
-            let below = below.filter_map(|name| under.get(name.as_str()));
-            let leaves: Vec<u32> = below.flatten().copied().collect();
-            above.push((level, leaves.clone()));
-            under.insert(&switch.name, leaves);
-        }
-        Topology::new(self.node_count(), leaves, above)
-    }
-}
-
-/// For each leaf switch the names from the top down to it.
-fn paths(switches: &[SwitchSpec]) -> Vec<String> {
-    let hangs = switches.iter().flat_map(|above| {
-        let below = above.switches.iter();
-        below.map(move |name| (name.as_str(), above.name.as_str()))
-    });
-    let above: BTreeMap<&str, &str> = hangs.collect();
-    let leaves = switches.iter().filter(|switch| switch.switches.is_empty());
-    let path = |leaf: &SwitchSpec| {
-        let next = |name: &&str| above.get(name).copied();
-        // No longer than there are switches, whatever hangs on what.
-        let names = std::iter::successors(Some(leaf.name.as_str()), next).take(switches.len());
-        let mut names: Vec<&str> = names.collect();
-        names.reverse();
-        names.join(".")
-    };
-    leaves.map(path).collect()
 }

@@ -4,7 +4,7 @@ use crate::jobs::blocker::{barred_by_policy, blocker};
 use crate::jobs::dependencies::Waiter;
 use crate::jobs::dependencies::procedures::{hopeless, next_look, planner_job};
 use crate::jobs::end::end_hopeless;
-use crate::jobs::job::{Phase, Place, TaskOutcome};
+use crate::jobs::job::{Job, Phase, Place, TaskOutcome};
 use crate::jobs::limits::ageing::look_at_age;
 use crate::jobs::limits::guarantee::threshold;
 use crate::jobs::limits::procedures::{stand_aside, stands_in_line};
@@ -20,7 +20,7 @@ use crate::reservations::inside::procedures::{is_queued, planner_of};
 use crate::rooms::Rooms;
 use crate::set_aside::Object;
 use crate::turn::Turn;
-use cosy_model::{JobId, ReservationId, Uid, WaitReason};
+use cosy_model::{JobId, ReservationId, Time, Uid, WaitReason};
 
 /// Looks at a waiting job again: puts it into the planner's queue or takes it out.
 pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
@@ -32,10 +32,7 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     if !job.is_waiting() {
         return;
     }
-    if job.spec().losses.is_some() {
-        forgive(rooms, turn, id);
-    }
-    settle_for_more(rooms, turn, id);
+    asks_less_with_time(rooms, turn, id);
     let Some(job) = rooms.jobs.get(&id) else {
         return;
     };
@@ -46,8 +43,7 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     let next_look = next_look(&rooms.config, &rooms.jobs, &rooms.aside, now, job);
     let throttled = matches!(reason, Some(WaitReason::ArrayLimit | WaitReason::Priority));
     let eligible = is_eligible(reason.as_ref()).then(|| job.eligible().unwrap_or(now));
-    let max_wait = rooms.config.policy.max_switch_wait;
-    let settles = eligible.and_then(|at| first_until(job.spec(), at, max_wait));
+    let settles = settles_at(rooms, job, eligible);
     let base = job.submitted().base;
     let at = job.member().map_or(0, |member| member.at as usize);
     let queued = is_queued(&rooms.planning, &rooms.reservations, id);
@@ -65,10 +61,7 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     }
     let begins_to_wait = settles.is_some() && job.eligible().is_none();
     rooms.jobs.was_reviewed(id, eligible, reason.clone());
-    if begins_to_wait {
-        // A restart is not to begin its waiting anew.
-        save_job(&rooms.machine, &mut rooms.jobs, turn, id);
-    }
+    remember_waiting(rooms, turn, id, begins_to_wait);
     look_at_age(rooms, turn, id);
     note_score(rooms, id, reason.as_ref());
     let job = rooms.jobs.get(&id).filter(|_| enqueue);
@@ -97,6 +90,27 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
         rooms.planning.left_inside(id);
         rooms.jobs.count_queued(turn, base, false);
         refill_interactive(rooms, turn, id);
+    }
+}
+
+/// The request of a waiting job may be another one by now: what it does not insist on any more.
+fn asks_less_with_time(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
+    let lost = rooms.jobs.get(&id).map(|job| job.spec().losses.is_some());
+    if lost == Some(true) {
+        forgive(rooms, turn, id);
+    }
+    settle_for_more(rooms, turn, id);
+}
+
+/// When a job that could start since then settles for more switches than it asks for.
+fn settles_at(rooms: &Rooms, job: &Job, eligible: Option<Time>) -> Option<Time> {
+    first_until(job.spec(), eligible?, rooms.config.policy.max_switch_wait)
+}
+
+/// A job that begins to wait for few switches does not do so anew after a restart.
+fn remember_waiting(rooms: &mut Rooms, turn: &mut Turn, id: JobId, begins: bool) {
+    if begins {
+        save_job(&rooms.machine, &mut rooms.jobs, turn, id);
     }
 }
 

@@ -59,8 +59,7 @@ pub fn cell(field: Field, group: &Group<'_>, look: &ValueStyle, out: &mut String
             None => "Unknown".to_owned(),
         }),
         Field::JobFactor => out.push('1'),
-        Field::Weight => range(out, group, |k| Some(k.node.weight.into())),
-        Field::Sockets | Field::Threads => range(out, group, |_| Some(1)),
+        Field::Sockets | Field::Threads | Field::Weight => range(out, group, |k| one(field, k)),
         Field::TimeLimit => {
             let most = group.partition.and_then(|p| p.spec.max_time);
             limit(out, most, "infinite");
@@ -188,6 +187,15 @@ fn first(out: &mut String, group: &Group<'_>, text: impl Fn(&NodeWithState<'_>) 
 }
 
 /// The least and the greatest; one number where they are the same.
+/// The weight of a node; other numbers are 1 here.
+fn one(field: Field, of: &NodeWithState<'_>) -> Option<u64> {
+    Some(if field == Field::Weight {
+        of.node.weight.into()
+    } else {
+        1
+    })
+}
+
 fn range(out: &mut String, group: &Group<'_>, number: impl Fn(&NodeWithState<'_>) -> Option<u64>) {
     let numbers = || group.nodes.iter().filter_map(&number);
     let written = match (numbers().min(), numbers().max()) {

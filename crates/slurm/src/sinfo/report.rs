@@ -199,6 +199,7 @@ mod tests {
             name: format!("n{n}"),
             state: "idle".into(),
             jobs,
+            weight: 1,
             features: vec!["fa".into()],
             queues: vec!["main".into()],
             ..NodeInfo::default()

@@ -640,13 +640,6 @@ mod tests {
         assert_eq!(remarks("--hint=nomultithread --hint=nomultithread").len(), 1);
         // Whether there is such a quality of service is for the controller to say.
         assert_eq!(remarks("--qos=nosuch"), [""; 0]);
-        assert_eq!(
-            read("--contiguous --contiguous", false)
-                .unwrap()
-                .remarks
-                .len(),
-            1
-        );
     }
 
     #[test]

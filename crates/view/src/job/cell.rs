@@ -141,9 +141,7 @@ pub fn cell<'a>(
         JobField::Sets => text(asked().sets.join(",")),
         JobField::Exclusive => flag(asked().exclusive || facts.gets_whole_nodes()),
         JobField::Oversubscribe => flag(asked().oversubscribe),
-        JobField::Contiguous => flag(asked().contiguous),
-        JobField::MaxSwitches => maybe(asked().switches.map(|own| own.most)),
-        JobField::SwitchWait => span(asked().switches.and_then(|own| own.wait)),
+        JobField::Contiguous | JobField::MaxSwitches | JobField::SwitchWait => near(asked(), field),
         JobField::Gres => text(gres::write(asked())),
     }
 }
@@ -154,6 +152,15 @@ fn factors_of(facts: &impl JobFacts) -> String {
         .as_ref()
         .map(priority_factors::write)
         .unwrap_or_default()
+}
+
+/// How near to each other its nodes are to be.
+fn near(asked: &ResourceRequest, field: JobField) -> Cell<'static> {
+    match field {
+        JobField::MaxSwitches => maybe(asked.switches.map(|own| own.most)),
+        JobField::SwitchWait => span(asked.switches.and_then(|own| own.wait)),
+        _ => flag(asked.contiguous),
+    }
 }
 
 /// Memory on each node, where it was asked for in that way.

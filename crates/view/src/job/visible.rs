@@ -79,9 +79,6 @@ pub const fn is_told_to_others(field: JobField, over: bool) -> bool {
         | JobField::AskedTasks
         | JobField::Exclusive
         | JobField::Oversubscribe
-        | JobField::Contiguous
-        | JobField::MaxSwitches
-        | JobField::SwitchWait
         | JobField::TasksByNode
         | JobField::CoresByNode
         | JobField::Submit
@@ -99,6 +96,7 @@ pub const fn is_told_to_others(field: JobField, over: bool) -> bool {
         | JobField::Resized => true,
         JobField::SuspendedFor | JobField::SuspendedSince | JobField::FailedNodes => true,
         JobField::PreemptTime | JobField::PreemptEligible | JobField::Spares => true,
+        JobField::Contiguous | JobField::MaxSwitches | JobField::SwitchWait => true,
         // What its user has written, and who pays.
         JobField::Name
         | JobField::Account

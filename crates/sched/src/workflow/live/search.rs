@@ -2,7 +2,8 @@
 
 use super::free_profile::{Footprint, FreeProfile, NEVER};
 use crate::Component;
-use crate::select::{Candidate, NodeTasks, select};
+use crate::near::select;
+use crate::select::{Candidate, NodeTasks};
 use cosy_model::{Amounts, NodeId, Time};
 
 /// So many starts are looked at one after another before the one behind everything.
