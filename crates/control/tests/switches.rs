@@ -170,7 +170,7 @@ fn what_no_switch_ever_has_is_refused_or_not_waited_for() {
     world.run_time = Span::from_secs(100_000);
     let refused = world.try_submit(on_one_switch(wide("a", 3, 100), None), None);
     let why = refused.expect_err("no switch has three nodes").message;
-    assert!(why.contains("no 1 of the switches together have"), "{why}");
+    assert!(why.contains("no switch has"), "{why}");
     let slurm = JobSpec {
         dialect: Dialect::Slurm,
         ..on_one_switch(wide("b", 3, 100), None)

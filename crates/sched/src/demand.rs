@@ -215,7 +215,7 @@ pub enum Shortage {
     #[error("the nodes that may be used do not have the features in the numbers asked for")]
     Counted,
     /// So few switches do not have enough nodes together.
-    #[error("no {most} of the switches together have that many such nodes")]
+    #[error("{} that many such nodes", no_switches(*most))]
     Switches {
         /// Most switches asked for.
         most: u32,
@@ -273,6 +273,13 @@ pub enum Shortage {
         /// On this many nodes.
         nodes: u32,
     },
+}
+
+fn no_switches(most: u32) -> String {
+    match most {
+        1 => "no switch has".to_owned(),
+        most => format!("no {most} switches together have"),
+    }
 }
 
 #[cfg(test)]
