@@ -74,6 +74,8 @@ pub struct JobOptions {
     pub sets: Vec<String>,
     /// `--switches`: no more than so many, for a while.
     pub switches: Option<SwitchRequest>,
+    /// `--segment`: in groups of so many, each on one switch.
+    pub segment: Option<u32>,
     /// `--contiguous`: nodes side by side.
     pub contiguous: bool,
     /// `--features`: features that each node must have.

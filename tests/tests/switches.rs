@@ -175,6 +175,45 @@ fn the_tree_and_the_weights_are_shown() {
 }
 
 #[test]
+fn groups_of_nodes_on_one_switch_each() {
+    let c = cluster();
+    let first = submitted(&c, &["csub", "--parsable", "--exclusive", "--", "sleep", "300"]);
+    assert_eq!(c.until_state(first, JobState::Running).nodes, "n1");
+    let words = [
+        "srun",
+        "-N2",
+        "--exclusive",
+        "--segment=2",
+        "printenv",
+        "SLURMD_NODENAME",
+    ];
+    let mut nodes: Vec<String> = c
+        .run(&words)
+        .expect(0)
+        .out
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    nodes.sort();
+    assert_eq!(nodes, ["n3", "n4"]);
+    let words = [
+        "sbatch",
+        "--parsable",
+        "-N4",
+        "--exclusive",
+        "--segment=2",
+        "--wrap",
+        "true",
+    ];
+    let id = submitted(&c, &words).to_string();
+    let shown = c.run(&["scontrol", "show", "job", &id]).expect(0).out;
+    assert!(shown.contains("\n   SegmentSize=2\n"), "{shown}");
+    let wrong = c.run(&["csub", "-N", "3", "--segment", "2", "--", "true"]);
+    assert_eq!(wrong.code, 1);
+    assert!(wrong.err.contains("3 nodes cannot be had in segments of 2"), "{wrong:?}");
+}
+
+#[test]
 fn nodes_side_by_side() {
     let c = cluster();
     let busy = scattered(&c);

@@ -236,3 +236,39 @@ fn another_configuration_counts_at_once() {
     world.deliver_all();
     assert_eq!(world.text(job, JobField::Nodes), "n[2,4]");
 }
+
+#[test]
+fn groups_of_nodes_on_one_switch_each() {
+    let mut world = scattered();
+    let segments = |nodes, segment| {
+        let mut spec = wide("a", nodes, 100);
+        spec.request.segment = Some(segment);
+        spec
+    };
+    // n2, n4 and n6 are free, each alone on its switch.
+    assert_eq!(started(&mut world, segments(2, 1)), "n[2,4]");
+    let job = world.submit(segments(2, 2));
+    world.pass(990);
+    assert_eq!(world.state_of(job), JobState::Waiting);
+    world.pass(20);
+    assert_eq!(world.text(job, JobField::Nodes), "n[7-8]");
+    assert_eq!(world.number(job, JobField::Segment), Some(2));
+    let mut check = |spec, want: &str| {
+        let why = world.try_submit(spec, None).expect_err(want).message;
+        assert!(why.contains(want), "{why}");
+    };
+    check(segments(3, 2), "3 nodes cannot be had in segments of 2");
+    check(segments(3, 0), "segments of 0");
+    check(segments(3, 3), "groups of 3 such nodes do not have that many together");
+    check(on(segments(2, 2), &["n1"]), "goes neither with nodes by name");
+    let mut none = segments(2, 2);
+    none.request.nodes = None;
+    check(none, "need a number of nodes");
+    let mut zero = on_one_switch(wide("a", 2, 100), Some(-5));
+    check(zero.clone(), "less than 0");
+    zero.request.switches = Some(SwitchRequest::of(0));
+    check(zero, "0 switches cannot be asked for");
+    // Where no switches are configured all nodes are alike.
+    let mut world = World::new(config(4, 4));
+    assert_eq!(started(&mut world, segments(4, 2)), "n[1-4]");
+}

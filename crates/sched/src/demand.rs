@@ -112,6 +112,9 @@ pub struct Component {
     pub topology: Option<Arc<Topology>>,
     /// Hard: no more leaf switches of `topology` than these.
     pub max_switches: Option<u32>,
+    /// Hard: on each leaf switch of `topology` a multiple of so many nodes, out of `nodes`, which are
+    /// a multiple of it too; each node has room for an equal share of the tasks.
+    pub segment: Option<u32>,
     /// Hard: nodes side by side in the order of their numbers.
     pub contiguous: bool,
 }
@@ -135,7 +138,8 @@ impl Component {
 
     /// Whether it depends on which nodes they are that nodes are enough, not on their number alone.
     pub(crate) fn tells_apart(&self) -> bool {
-        !self.counted.is_empty() || self.contiguous || self.max_switches.is_some()
+        let near = self.max_switches.is_some() || self.segment.is_some();
+        !self.counted.is_empty() || self.contiguous || near
     }
 
     /// How many tasks fit into `free` of one node, 0 when not even one does.
@@ -219,6 +223,12 @@ pub enum Shortage {
     Switches {
         /// Most switches asked for.
         most: u32,
+    },
+    /// Switches do not have so many groups of nodes together.
+    #[error("switches with groups of {segment} such nodes do not have that many together")]
+    Segments {
+        /// Nodes of a group.
+        segment: u32,
     },
     /// Such nodes are not side by side.
     #[error("that many such nodes are nowhere side by side in the order of the configuration")]

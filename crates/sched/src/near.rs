@@ -30,6 +30,7 @@ pub(crate) fn pick<'a>(
 pub(crate) fn select(demand: &Component, candidates: Vec<Candidate>) -> Option<Vec<NodeTasks>> {
     match &demand.topology {
         _ if demand.contiguous => side_by_side(demand, candidates),
+        Some(topology) if demand.segment.is_some() => in_segments(demand, topology, candidates),
         Some(topology) => on_few_switches(demand, topology, candidates),
         None => select_anywhere(demand, candidates),
     }
@@ -144,6 +145,45 @@ impl Choice<'_> {
     }
 }
 
+/// The nodes of a job in groups of a size, each group on one leaf switch. Source: sbatch(1),
+/// `--segment`.
+fn in_segments(
+    demand: &Component,
+    topology: &Topology,
+    mut candidates: Vec<Candidate>,
+) -> Option<Vec<NodeTasks>> {
+    let (segment, nodes) = (demand.segment?.max(1), demand.nodes?.max(1));
+    let each = demand.tasks.div_ceil(nodes);
+    candidates.retain(|candidate| candidate.room() >= each);
+    candidates.sort_unstable();
+    let mut by_leaf = vec![Vec::new(); topology.leaf_count()];
+    for candidate in &candidates {
+        if let Some(own) = by_leaf.get_mut(topology.leaf(candidate.node()) as usize) {
+            own.push(candidate);
+        }
+    }
+    let whole = |own: &Vec<&Candidate>| own.len() as u32 / segment * segment;
+    let here: Vec<u32> = by_leaf.iter().map(whole).collect();
+    let offer = Offer {
+        nodes: &here,
+        must: &[],
+        most: demand.max_switches,
+        unequal: false,
+    };
+    let enough = |leaves: &[u32]| topology::sum(&here, leaves) >= nodes.into();
+    let mut left = nodes;
+    let mut chosen: Vec<(NodeId, u32)> = Vec::new();
+    for leaf in topology.choose(&offer, enough)? {
+        let count = here.get(leaf as usize).copied().unwrap_or(0).min(left);
+        left -= count;
+        let own = by_leaf.get(leaf as usize).into_iter().flatten();
+        chosen.extend(own.take(count as usize).map(|c| (c.node(), c.room())));
+    }
+    chosen.sort_unstable_by_key(|(node, _)| *node);
+    let complete = left == 0 && nodes.is_multiple_of(segment) && nodes <= demand.tasks;
+    complete.then(|| spread(&chosen, demand.tasks))
+}
+
 /// The nodes of a job side by side in the order of their numbers: of the shortest row that is long
 /// enough the first. With an open number, the fewest.
 fn side_by_side(demand: &Component, mut candidates: Vec<Candidate>) -> Option<Vec<NodeTasks>> {
@@ -253,6 +293,60 @@ impl<'a> Iterator for Windows<'a> {
             self.leave_first()?;
             if found.is_some() {
                 return found;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::{Amounts, Time};
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// Each switch gives a multiple of the segment, no more switches than needed do, and nodes are
+        /// found whenever there are any.
+        #[test]
+        fn segments_are_whole(
+            free in prop::collection::vec(0_u32..6, 1..6),
+            segment in 1_u32..4,
+            count in 1_u32..5,
+            most in prop::option::of(1_u32..4),
+        ) {
+            let leaf = |number: u32| -> NodeMask { (0..6).map(|n| NodeId(number * 6 + n)).collect() };
+            let leaves = free.len() as u32;
+            let topology = Topology::new(6 * free.len(), (0..leaves).map(leaf).collect(), vec![]);
+            let demand = Component {
+                nodes: Some(segment * count),
+                tasks: segment * count,
+                topology: Some(Arc::new(topology)),
+                segment: Some(segment),
+                max_switches: most,
+                ..Component::default()
+            };
+            let there = free.iter().zip(0..).flat_map(|(free, leaf)| (0..*free).map(move |n| leaf * 6 + n));
+            let gap = (Time::EPOCH, Time::FAR);
+            let candidate = |n: u32| Candidate::with_room(&demand, NodeId(n), &Amounts::default(), gap, 1);
+            let found = select(&demand, there.filter_map(candidate).collect());
+            let groups: Vec<u32> = free.iter().map(|free| free / segment).collect();
+            let good = |bits: u32| {
+                let own = groups.iter().zip(0..).filter(|(_, leaf)| bits >> leaf & 1 == 1);
+                own.map(|(groups, _)| groups).sum::<u32>() >= count
+            };
+            let least = (1..1_u32 << leaves).filter(|bits| good(*bits)).map(u32::count_ones).min();
+            let least = least.filter(|least| most.is_none_or(|most| *least <= most));
+            prop_assert_eq!(found.is_some(), least.is_some());
+            if let Some(found) = found {
+                prop_assert_eq!(found.len() as u32, segment * count);
+                let on = |leaf| found.iter().filter(|part| part.node.0 / 6 == leaf).count() as u32;
+                let each: Vec<u32> = (0..leaves).map(on).collect();
+                prop_assert!(each.iter().all(|on| on % segment == 0), "{each:?}");
+                let used = each.iter().filter(|on| **on > 0).count() as u32;
+                prop_assert_eq!(Some(used), least);
             }
         }
     }

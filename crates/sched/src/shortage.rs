@@ -101,6 +101,7 @@ impl Scheduler {
         let fits = |demand: &Component| component_fits_empty(&self.machine, demand, usable);
         let anywhere = Component {
             max_switches: None,
+            segment: None,
             contiguous: false,
             ..demand.clone()
         };
@@ -112,9 +113,18 @@ impl Scheduler {
             contiguous: false,
             ..demand.clone()
         };
+        let in_segments = Component {
+            max_switches: None,
+            ..on_few.clone()
+        };
         match demand.max_switches {
             _ if !fits(&bare) => None,
             _ if !fits(&anywhere) => Some(Shortage::Counted),
+            _ if let Some(segment) = demand.segment
+                && !fits(&in_segments) =>
+            {
+                Some(Shortage::Segments { segment })
+            }
             Some(most) if !fits(&on_few) => Some(Shortage::Switches { most }),
             _ => demand.contiguous.then_some(Shortage::SideBySide),
         }

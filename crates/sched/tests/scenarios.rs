@@ -269,6 +269,7 @@ impl<'a> Play<'a> {
             counted: Vec::new(),
             topology: None,
             max_switches: None,
+            segment: None,
             contiguous: false,
             required: words.get("require").map(mask).unwrap_or_default(),
             tiers: tiers.unwrap_or_default(),

@@ -263,6 +263,7 @@ pub fn request(options: &JobOptions) -> ResourceRequest {
         prefer: options.prefer.clone(),
         sets: options.sets.clone(),
         switches: options.switches,
+        segment: options.segment,
         contiguous: options.contiguous,
         ..ResourceRequest::default()
     }

@@ -85,7 +85,7 @@ fn resource_args() -> [Arg; 12] {
     ]
 }
 
-fn place_args() -> [Arg; 10] {
+fn place_args() -> [Arg; 11] {
     [
         value("queue", "NAME", "Queue")
             .short('q')
@@ -96,6 +96,8 @@ fn place_args() -> [Arg; 10] {
         values("sets", "SET[,...]", "Node sets to take nodes from, in this order"),
         value("switches", "N[@TIME]", "Nodes on N switches at most; after TIME on any number")
             .value_parser(SwitchRequest::of_words),
+        value("segment", "N", "Nodes in groups of N, each group on one switch")
+            .value_parser(number(1, NODES as u32)),
         flag("contiguous", "Nodes side by side, in the order of the configuration"),
         value("account", "NAME", "Account to charge").value_parser(parse_name),
         value("qos", "NAME", "Quality of service, as 'cadm qos list' names it")
@@ -301,6 +303,7 @@ impl JobOptions {
         self.no_kill |= is_given(m, "no-kill");
         self.exclusive |= is_given(m, "exclusive");
         take(&mut self.switches, m, "switches");
+        take(&mut self.segment, m, "segment");
         self.contiguous |= is_given(m, "contiguous");
         take(&mut self.account, m, "account");
         take(&mut self.qos, m, "qos");

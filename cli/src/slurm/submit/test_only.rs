@@ -74,12 +74,12 @@ fn choice(context: &Context, spec: &JobSpec, few: Box<Quote>) -> (Box<Quote>, Op
     let until = any.now + switches.waits(max_wait);
     let zone = times::now();
     let at = |time| timestamp(time, zone.time_zone());
-    let few = match switches.most {
+    let on = match switches.most {
         1 => "one switch".to_owned(),
         most => format!("no more than {most} switches"),
     };
     let why = format!(
-        "nodes on {few} are free at {}, on any number at {}; it waits for the former until {}",
+        "nodes on {on} are free at {}, on any number at {}; it waits for the former until {}",
         at(on_few),
         at(on_any),
         at(until)

@@ -11,7 +11,7 @@ pub(crate) mod procedures;
 use crate::jobs::job::{Place, Submitted};
 use crate::policy::standing::Standing;
 use cosy_model::job::{CountedFeatures, MailRequest, ResourceRequest};
-use cosy_model::{JobSpec, OsText, Program, QueueId, Refusal, Span, User, limits};
+use cosy_model::{About, JobSpec, OsText, Program, QueueId, Refusal, Span, User, limits};
 use std::collections::BTreeMap;
 
 /// Jobs by the queue that they are about to enter.
@@ -100,6 +100,8 @@ pub(crate) fn check_spec(spec: &JobSpec) -> Result<(), Refusal> {
     check_lists(spec)?;
     check_numbers(spec)?;
     check_spares(spec)?;
+    spec.components()
+        .try_for_each(|component| check_nearness(component.request))?;
     if let Some(mpi) = &spec.mpi {
         cosy_model::job::check_plugin(mpi).map_err(Refusal::invalid)?;
     }
@@ -129,6 +131,35 @@ fn check_spares(spec: &JobSpec) -> Result<(), Refusal> {
         return wrong("a job of several parts has none");
     }
     Ok(())
+}
+
+/// How near to each other nodes are to be: what can be had together.
+fn check_nearness(request: &ResourceRequest) -> Result<(), Refusal> {
+    let wrong = |why: String| Err(Refusal::invalid(why).about(About::NodeCount));
+    let counted = !request.counted_features.is_empty();
+    if let Some(switches) = request.switches {
+        if switches.most == 0 {
+            return wrong("0 switches cannot be asked for".to_owned());
+        }
+        if switches.wait.is_some_and(|wait| wait < Span::ZERO) {
+            return wrong("the time to wait for switches is less than 0".to_owned());
+        }
+    }
+    if request.contiguous && counted {
+        return wrong("nodes side by side cannot be asked for by number and feature".to_owned());
+    }
+    let Some(segment) = request.segment else {
+        return Ok(());
+    };
+    if request.contiguous || counted || !request.require.is_empty() {
+        let why = "a segment goes neither with nodes by name, nor by number and feature, nor side by side";
+        return wrong(why.to_owned());
+    }
+    match request.nodes {
+        Some(nodes) if segment > 0 && nodes.is_multiple_of(segment) => Ok(()),
+        Some(nodes) => wrong(format!("{nodes} nodes cannot be had in segments of {segment}")),
+        None => wrong(format!("segments of {segment} nodes need a number of nodes (--nodes)")),
+    }
 }
 
 fn check_lengths(spec: &JobSpec) -> Result<(), Refusal> {

@@ -144,7 +144,8 @@ fn about(demand: &Component, shortage: &Shortage) -> About {
         Shortage::RequiredNode { .. } => About::Node,
         Shortage::CountedNodes { .. } | Shortage::Counted => About::Node,
         Shortage::Components { .. } => About::NodeCount,
-        Shortage::Switches { .. } | Shortage::SideBySide => About::NodeCount,
+        Shortage::Switches { .. } | Shortage::Segments { .. } => About::NodeCount,
+        Shortage::SideBySide => About::NodeCount,
         Shortage::Nodes { .. } => About::NodeCount,
         // As many nodes as it takes would do.
         Shortage::Tasks { .. } if demand.nodes.is_none() => About::NodeCount,

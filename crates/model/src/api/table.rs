@@ -188,6 +188,8 @@ job_fields! {
     Contiguous = "contiguous", Flag;
     /// Most switches that its nodes hang on.
     MaxSwitches = "max_switches", Number;
+    /// Its nodes are in groups of so many on one switch each.
+    Segment = "segment", Number;
     /// How long it waits for them once it could start.
     SwitchWait = "switch_wait", Span;
     /// GPUs and other countable resources on each node as asked for: `gpu:a100:2,fpga:1`.

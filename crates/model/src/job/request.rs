@@ -150,6 +150,9 @@ pub struct ResourceRequest {
     /// On no more than so many switches of the network, for a while at least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switches: Option<super::SwitchRequest>,
+    /// In groups of so many nodes, each group on one leaf switch; `nodes` is a multiple of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment: Option<u32>,
     /// In which words amounts were asked for.
     #[serde(default, skip_serializing_if = "AskedAmounts::is_empty")]
     pub asked: AskedAmounts,
@@ -183,6 +186,7 @@ impl Default for ResourceRequest {
             prefer: Vec::new(),
             sets: Vec::new(),
             switches: None,
+            segment: None,
             asked: AskedAmounts::default(),
         }
     }

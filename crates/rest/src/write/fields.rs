@@ -138,7 +138,7 @@ pub const FIELDS: &[(&str, Becomes)] = &[
     ("temporary_disk_per_node", Becomes::Mebibytes("tmp")),
     ("selinux_context", Becomes::Refused),
     ("required_switches", Becomes::Own),
-    ("segment_size", Becomes::Own),
+    ("segment_size", Becomes::Count("segment")),
     ("standard_error", Becomes::Option("error")),
     ("standard_input", Becomes::Option("input")),
     ("standard_output", Becomes::Option("output")),

@@ -201,8 +201,7 @@ impl Described {
                 let stays = !given.flag(name)?;
                 self.options.extend(stays.then(|| "--no-kill".to_owned()));
             }
-            "end_time" | "job_id" | "hetjob_group" | "reserve_ports" | "segment_size"
-            | "x11_target_port"
+            "end_time" | "job_id" | "hetjob_group" | "reserve_ports" | "x11_target_port"
                 if given.number(name)? != 0 =>
             {
                 return Err(Fault::unsupported(name));

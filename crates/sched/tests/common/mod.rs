@@ -314,6 +314,7 @@ fn component(request: &Request, all: u32, topology: Option<&Arc<Topology>>) -> C
         tiers: request.tiers.iter().map(|t| mask(t & all)).collect(),
         topology: topology.cloned(),
         max_switches: request.max_switches.filter(|_| topology.is_some()),
+        segment: None,
         contiguous: request.contiguous,
     }
 }

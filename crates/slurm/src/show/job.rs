@@ -96,6 +96,7 @@ pub const FIELDS: &[JobField] = &[
     JobField::Contiguous,
     JobField::MaxSwitches,
     JobField::SwitchWait,
+    JobField::Segment,
     JobField::Licenses,
     JobField::Reservation,
     JobField::Command,
@@ -407,6 +408,10 @@ fn program(sheet: &mut Sheet, job: &JobView<'_>) {
     let gres = (!gres.is_empty()).then(|| format!("TresPerNode=gres:{}", clean(gres)));
     sheet
         .maybe(switches(job))
+        .maybe(
+            job.number(JobField::Segment)
+                .map(|size| format!("SegmentSize={size}")),
+        )
         .line("Power=")
         .maybe(gres)
         .line(mail(job));

@@ -40,6 +40,7 @@ const OWN: &[&str] = &[
     "overcommit",
     "contiguous",
     "switches",
+    "segment",
     "spread-job",
     "use-min-nodes",
     "licenses",

@@ -109,6 +109,8 @@ pub struct SubmitOptions {
     pub exclusive: Option<bool>,
     /// Nodes next to each other in the configuration's order (`--contiguous`).
     pub contiguous: bool,
+    /// Groups of so many nodes on one leaf switch each (`--segment`).
+    pub segment: Option<u32>,
     /// Most leaf switches, and for how long (`--switches`).
     pub switches: Option<SwitchRequest>,
     /// More tasks than cores are fine (`--overcommit`).
@@ -350,6 +352,7 @@ impl SubmitOptions {
             "oversubscribe" => self.exclusive = Some(false),
             "contiguous" => self.contiguous = true,
             "switches" => self.switches = switches(found)?,
+            "segment" => self.segment = Some(count::positive(&found.text(), found.name)?),
             "overcommit" => self.overcommit = true,
             "use-min-nodes" => self.fewest_nodes = true,
             "spread-job" => self.spread = true,

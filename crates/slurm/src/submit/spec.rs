@@ -202,6 +202,7 @@ pub fn request(job_options: &SubmitOptions) -> Result<ResourceRequest, Fault> {
         oversubscribe: job_options.exclusive == Some(false),
         contiguous: job_options.contiguous,
         switches: job_options.switches,
+        segment: job_options.segment,
         overcommit: job_options.overcommit,
         features: features.all,
         any_features: features.any,

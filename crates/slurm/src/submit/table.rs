@@ -130,7 +130,7 @@ const BINDING: OptionSupport = Ignored("the system binds tasks to the cores of t
 const NOT_HERE: OptionSupport = Refused("the command runs here; give it to srun");
 
 /// The options, in the order in which the help lists them.
-pub static TABLE: [OptionEntry; 167] = [
+pub static TABLE: [OptionEntry; 168] = [
     both(SBATCH, b'a', "array", Value, "=INDEXES", Done, "make an array of these tasks"),
     both(ALL, b'A', "account", Value, "=NAME", Done, "charge the job to this account"),
     long(SRUN, "acctg-freq", Value, "=SPEC", PROFILING, "how often to take samples"),
@@ -428,6 +428,7 @@ pub static TABLE: [OptionEntry; 167] = [
     long(ALL, "signal", Value, "=[B:]SIGNAL[@SECONDS]", Done, "signal before the time limit"),
     long(SRUN, "slurmd-debug", Value, "=LEVEL", Done, "say more about the processes of tasks"),
     long(ALL, "spread-job", Nothing, "", Done, "use as many nodes as possible"),
+    long(ALL, "segment", Value, "=N", Done, "groups of N nodes on one leaf switch each"),
     long(ALL, "switches", Value, "=N[@TIME]", Done, "most leaf switches, for a while"),
     long(SRUN, "task-epilog", Value, "=PROGRAM", Done, "program to run after each task"),
     long(SRUN, "task-prolog", Value, "=PROGRAM", Done, "program to run before each task"),

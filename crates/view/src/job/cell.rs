@@ -6,6 +6,7 @@ use crate::words::{
     by_node, counted, dependency, features, gres, ids_by_node, priority_factors, request, row_name,
 };
 use cosy_model::api::JobField;
+use cosy_model::api::JobField as F;
 use cosy_model::job::{MemoryRequest, OpenMode, ResourceRequest};
 use cosy_model::{JobState, Program, Span, Time, fold};
 
@@ -141,7 +142,7 @@ pub fn cell<'a>(
         JobField::Sets => text(asked().sets.join(",")),
         JobField::Exclusive => flag(asked().exclusive || facts.gets_whole_nodes()),
         JobField::Oversubscribe => flag(asked().oversubscribe),
-        JobField::Contiguous | JobField::MaxSwitches | JobField::SwitchWait => near(asked(), field),
+        F::Contiguous | F::MaxSwitches | F::SwitchWait | F::Segment => near(asked(), field),
         JobField::Gres => text(gres::write(asked())),
     }
 }
@@ -157,6 +158,7 @@ fn factors_of(facts: &impl JobFacts) -> String {
 /// How near to each other its nodes are to be.
 fn near(asked: &ResourceRequest, field: JobField) -> Cell<'static> {
     match field {
+        JobField::Segment => maybe(asked.segment),
         JobField::MaxSwitches => maybe(asked.switches.map(|own| own.most)),
         JobField::SwitchWait => span(asked.switches.and_then(|own| own.wait)),
         _ => flag(asked.contiguous),

@@ -32,7 +32,7 @@ pub const fn part(field: JobField) -> Part {
         }
         F::Gres | F::Licenses | F::Exclusive | F::Oversubscribe | F::Contiguous => Part::Asked,
         F::Features | F::Constraint | F::Prefer | F::Avoid | F::Require | F::Sets => Part::Asked,
-        F::MaxSwitches | F::SwitchWait => Part::Asked,
+        F::MaxSwitches | F::SwitchWait | F::Segment => Part::Asked,
         F::Queues | F::Dependencies | F::ArraySpecText | F::ArrayAtOnce => Part::Asked,
         F::Command | F::Workdir | F::Stderr | F::Stdin => Part::Asked,
         F::Comment | F::AdminComment | F::Nice | F::Requeue => Part::Asked,

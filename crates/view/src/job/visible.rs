@@ -5,6 +5,7 @@
 //!
 //! What is not told cannot be asked for either: conditions on such fields fit no job of others.
 
+use cosy_model::api::JobField as F;
 use cosy_model::api::{JobField, JobFilter};
 
 /// Whether a list asks for jobs by what others are not told of them.
@@ -96,7 +97,7 @@ pub const fn is_told_to_others(field: JobField, over: bool) -> bool {
         | JobField::Resized => true,
         JobField::SuspendedFor | JobField::SuspendedSince | JobField::FailedNodes => true,
         JobField::PreemptTime | JobField::PreemptEligible | JobField::Spares => true,
-        JobField::Contiguous | JobField::MaxSwitches | JobField::SwitchWait => true,
+        F::Contiguous | F::MaxSwitches | F::SwitchWait | F::Segment => true,
         // What its user has written, and who pays.
         JobField::Name
         | JobField::Account

@@ -174,6 +174,7 @@ pub(crate) fn demand(
         tiers: tiers(config, machine, request, &allowed)?,
         required: mask(machine, &request.require)?,
         max_switches: topology.as_ref().and(max_switches(request)),
+        segment: topology.as_ref().and(request.segment),
         topology,
         contiguous: request.contiguous && several,
         allowed: queue.own_or(allowed),
