@@ -32,8 +32,9 @@ pub(super) fn switches(
     let mut names = BTreeSet::new();
     for (table, switch) in tables.iter().zip(&all) {
         let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if switch.name.is_empty() || !switch.name.chars().all(fine) {
-            let what = "the name of a switch has letters, digits, '-' and '_' only";
+        let long = switch.name.len() > limits::SWITCH_NAME_BYTES;
+        if switch.name.is_empty() || long || !switch.name.chars().all(fine) {
+            let what = "the name of a switch has letters, digits, '-' and '_' only, 63 at most";
             check.fault(table.name.span().start, what);
         }
         if !names.insert(switch.name.as_str()) {
@@ -42,12 +43,13 @@ pub(super) fn switches(
         }
     }
     each_hangs_once(check, tables, &all, &names);
-    let levels = topology::levels(&all).into_iter();
-    for (table, switch) in levels
-        .zip(tables.iter().zip(&all))
-        .filter_map(|(level, own)| level.is_none().then_some(own))
-    {
-        let what = format!("switch {} hangs on itself, by those above it", switch.name);
+    for (table, level) in tables.iter().zip(topology::levels(&all)) {
+        let (name, most) = (table.name.get_ref(), limits::SWITCH_LEVELS);
+        let what = match level {
+            None => format!("switch {name} hangs on itself, by those above it"),
+            Some(level) if level >= most => format!("switch {name} is above {most} others"),
+            Some(_) => continue,
+        };
         check.fault(table.name.span().start, what);
     }
     all

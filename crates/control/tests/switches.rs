@@ -272,3 +272,65 @@ fn groups_of_nodes_on_one_switch_each() {
     let mut world = World::new(config(4, 4));
     assert_eq!(started(&mut world, segments(4, 2)), "n[1-4]");
 }
+
+#[test]
+fn after_a_loss_or_a_change_it_waits_anew() {
+    let mut world = World::new(site());
+    world.run_time = Span::from_secs(100_000);
+    let mut wanted = on_one_switch(wide("a", 2, 50_000), Some(60));
+    wanted.requeue = true;
+    let job = world.submit(wanted);
+    world.deliver_all();
+    assert_eq!(world.text(job, JobField::Nodes), "n[1-2]");
+    for node in ["n3", "n5", "n7"] {
+        world.submit(on(wide("long", 1, 50_000), &[node]));
+    }
+    world.pass(100);
+    world.switch_off(0);
+    world.listen(90, &[1, 2, 3, 4, 5, 6, 7]);
+    world.deliver_all();
+    // n2, n4, n6 and n8 are free, each alone on its switch.
+    assert_eq!(world.state_of(job), JobState::Waiting);
+    assert!(world.explained(job).contains("no more than 1 switch for"), "{}", world.explained(job));
+    let change = JobChange {
+        switches: Some(SwitchRequest {
+            wait: Some(Span::from_secs(1000)),
+            ..SwitchRequest::of(1)
+        }),
+        ..JobChange::default()
+    };
+    world.ask(Request::Change {
+        filter: ids(&[job]),
+        change: Box::new(change),
+    });
+    world.listen(900, &[1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(world.state_of(job), JobState::Waiting);
+    world.listen(150, &[1, 2, 3, 4, 5, 6, 7]);
+    world.deliver_all();
+    assert_eq!(world.text(job, JobField::Nodes), "n[2,4]");
+}
+
+#[test]
+fn a_range_of_nodes_is_not_widened_onto_other_switches() {
+    let mut world = World::new(site());
+    world.run_time = Span::from_secs(100_000);
+    let mut wanted = on_one_switch(wide("a", 2, 100), None);
+    wanted.request.tasks = None;
+    wanted.request.max_nodes = Some(4);
+    assert_eq!(started(&mut world, wanted), "n[1-2]");
+    let mut wanted = on_one_switch(wide("b", 1, 100), None);
+    wanted.request.tasks = None;
+    wanted.request.max_nodes = Some(4);
+    assert_eq!(started(&mut world, wanted), "n3");
+}
+
+#[test]
+fn where_it_asks_in_vain_nothing_is_told_of_it() {
+    let mut world = World::new(config(2, 4));
+    world.run_time = Span::from_secs(100_000);
+    world.submit(wide("long", 2, 50_000));
+    let job = world.submit(on_one_switch(wide("a", 2, 100), None));
+    world.pass(400);
+    assert_eq!(world.state_of(job), JobState::Waiting);
+    assert!(!world.explained(job).contains("switch"), "{}", world.explained(job));
+}

@@ -345,8 +345,17 @@ pub const FAILED_NODES: usize = 16;
 /// Most switches of a cluster's network.
 pub const SWITCHES: usize = 4096;
 
-/// Most different weights of nodes.
-pub const WEIGHTS: usize = 64;
+/// Most levels of switches.
+pub const SWITCH_LEVELS: u32 = 16;
+
+/// Longest name of a switch, in bytes.
+pub const SWITCH_NAME_BYTES: usize = 63;
+
+/// Longest list of the switches of a job's nodes that it finds in its variables, in bytes.
+pub const SWITCH_LIST_BYTES: usize = 64 << 10;
+
+/// Most different weights of nodes: each takes a set of nodes in every demand.
+pub const WEIGHTS: usize = 16;
 
 /// After so many attempts that were lost with nodes a job is held, unless the site says otherwise.
 /// Source: slurm.conf(5), `MaxBatchRequeue`.

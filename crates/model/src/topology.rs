@@ -1,5 +1,6 @@
 //! The switches that nodes hang on, as configured.
 
+use crate::limits;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -17,11 +18,11 @@ pub struct SwitchSpec {
 }
 
 /// How far above its leaves each switch is, in the order of `all`: 0 for a leaf; `None` for one that
-/// hangs on itself, or above one that there is not.
+/// hangs on itself, or above one that there is not, or too high.
 pub fn levels(all: &[SwitchSpec]) -> Vec<Option<u32>> {
     let mut levels: BTreeMap<&str, u32> = BTreeMap::new();
-    // Each round settles the switches one level farther up.
-    loop {
+    // Each round settles the switches one level farther up. No tree may have more levels.
+    for _ in 0..=limits::SWITCH_LEVELS {
         let level = |switch: &SwitchSpec| {
             let below = switch.switches.iter();
             let known = below.map(|name| levels.get(name.as_str()).copied());

@@ -6,7 +6,7 @@
 use crate::components;
 use crate::hopeless;
 use crate::machine::Machine;
-use crate::near::select;
+use crate::near::might_fit;
 use crate::resource_pool::classes::ClassId;
 use crate::select::{Candidate, count_alike};
 use crate::shape::Shape;
@@ -182,7 +182,7 @@ pub(crate) fn component_fits_empty(
     let nodes = demand.allowed.and(nodes);
     match alike(machine, demand, &nodes) {
         Some(room) => count_alike(demand, room).is_some_and(|count| count <= nodes.count()),
-        None => select(demand, empty(machine, demand, &nodes)).is_some(),
+        None => might_fit(demand, empty(machine, demand, &nodes)),
     }
 }
 

@@ -9,9 +9,10 @@
 use crate::counted_nodes;
 use crate::machine::Window;
 use crate::select::{Candidate, NodeTasks, select_anywhere, spread};
-use crate::topology::{self, Offer, Topology};
+use crate::topology::{self, Offer, Topology, Unequal};
 use crate::{Component, NodeMask};
 use cosy_model::NodeId;
+use std::cell::Cell;
 
 /// The nodes of `nodes` that something with `demand` would get, if `free` is what is free of each.
 pub(crate) fn pick<'a>(
@@ -31,9 +32,19 @@ pub(crate) fn select(demand: &Component, candidates: Vec<Candidate>) -> Option<V
     match &demand.topology {
         _ if demand.contiguous => side_by_side(demand, candidates),
         Some(topology) if demand.segment.is_some() => in_segments(demand, topology, candidates),
-        Some(topology) => on_few_switches(demand, topology, candidates),
+        Some(topology) => on_few_switches(demand, topology, candidates, &Cell::new(false)),
         None => select_anywhere(demand, candidates),
     }
+}
+
+/// Whether there are nodes for that, as far as can be told without much work.
+pub(crate) fn might_fit(demand: &Component, candidates: Vec<Candidate>) -> bool {
+    let special = demand.contiguous || demand.segment.is_some();
+    let Some(topology) = demand.topology.as_ref().filter(|_| !special) else {
+        return select(demand, candidates).is_some();
+    };
+    let gave_up = Cell::new(false);
+    on_few_switches(demand, topology, candidates, &gave_up).is_some() || gave_up.get()
 }
 
 /// The nodes of a job on few switches.
@@ -41,6 +52,7 @@ fn on_few_switches(
     demand: &Component,
     topology: &Topology,
     candidates: Vec<Candidate>,
+    gave_up: &Cell<bool>,
 ) -> Option<Vec<NodeTasks>> {
     let anywhere = select_anywhere(demand, candidates.clone())?;
     let (nodes, most) = (anywhere.len(), demand.max_switches);
@@ -71,6 +83,8 @@ fn on_few_switches(
             nodes,
             taken: worst,
             good: &as_many,
+            search: false,
+            gave_up,
         };
         choice.on_some_switches(demand, topology, near)
     });
@@ -80,6 +94,8 @@ fn on_few_switches(
             nodes: demand.nodes.map_or(0, |nodes| nodes as usize),
             taken: 0,
             good: &|_| true,
+            search: true,
+            gave_up,
         };
         any.on_some_switches(demand, topology, candidates.iter())
     })
@@ -93,6 +109,10 @@ struct Choice<'a> {
     taken: u32,
     /// Whether that many nodes, of these tiers, were meant.
     good: &'a dyn Fn(&[NodeTasks]) -> bool,
+    /// Sets of switches are tried one after the other at last.
+    search: bool,
+    /// That was given up.
+    gave_up: &'a Cell<bool>,
 }
 
 impl Choice<'_> {
@@ -103,28 +123,37 @@ impl Choice<'_> {
         candidates: impl Iterator<Item = &'a Candidate>,
     ) -> Option<Vec<NodeTasks>> {
         let mut by_leaf = vec![Vec::new(); topology.leaf_count()];
-        let mut must: Vec<u32> = Vec::new();
+        let mut must = NodeMask::default();
+        let mut room = vec![0; topology.leaf_count()];
         let mut least = u32::MAX;
         for candidate in candidates {
             let leaf = topology.leaf(candidate.node());
             if let Some(own) = by_leaf.get_mut(leaf as usize) {
                 own.push(candidate);
             }
+            if let Some(room) = room.get_mut(leaf as usize) {
+                *room += u64::from(candidate.room());
+            }
             least = least.min(candidate.room());
-            let taken = candidate.is_required() || candidate.tier() < self.taken;
-            if taken && !must.contains(&leaf) {
-                must.push(leaf);
+            if candidate.is_required() || candidate.tier() < self.taken {
+                must.insert(NodeId(leaf));
             }
         }
-        must.sort_unstable();
+        let must: Vec<u32> = must.iter().map(|leaf| leaf.0).collect();
         let here: Vec<u32> = by_leaf.iter().map(|all| all.len() as u32).collect();
         let enough = u64::from(least) * self.nodes as u64 >= u64::from(demand.tasks);
         let equal = demand.counted.is_empty() && enough;
+        let unequal = Unequal {
+            room: &room,
+            need: (self.nodes as u64, demand.tasks.into()),
+            search: self.search,
+            gave_up: self.gave_up,
+        };
         let offer = Offer {
             nodes: &here,
             must: &must,
             most: demand.max_switches,
-            unequal: !equal,
+            unequal: (!equal).then_some(unequal),
         };
         let among = |leaves: &[u32]| -> Vec<Candidate> {
             let own = leaves.iter().filter_map(|leaf| by_leaf.get(*leaf as usize));
@@ -168,7 +197,7 @@ fn in_segments(
         nodes: &here,
         must: &[],
         most: demand.max_switches,
-        unequal: false,
+        unequal: None,
     };
     let enough = |leaves: &[u32]| topology::sum(&here, leaves) >= nodes.into();
     let mut left = nodes;

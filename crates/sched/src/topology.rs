@@ -4,8 +4,8 @@
 //! The rule, out of the nodes that a job could get:
 //! 1. the lowest switch under which there are enough; of several, the one with the fewest such
 //!    nodes, so that large rooms stay for large jobs;
-//! 2. under it as few leaf switches as do: those with the most nodes, and, where all nodes do
-//!    equally, as the last one the one with the fewest nodes that is enough.
+//! 2. under it as few leaf switches as do: those with the most nodes, and as the last one the one
+//!    with the fewest nodes that is enough; where nodes have unequal room those with the most room.
 //!
 //! Where no more than so many switches will do, the next switch is looked at until that holds; at
 //! last, where nodes have unequal room, set after set of leaf switches, as far as that is little work.
@@ -16,10 +16,13 @@
 
 use crate::NodeMask;
 use cosy_model::NodeId;
+use std::cell::Cell;
+use std::cmp::Reverse;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// So many nodes are looked at for sets of switches where nodes have unequal room.
-const WORK: u64 = 200_000;
+/// So many sets of switches, and nodes on those that might do, are looked at where nodes have unequal
+/// room.
+const WORK: u64 = 50_000;
 
 /// A tree of switches. Nodes under no switch are those of one more.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -71,8 +74,20 @@ pub(crate) struct Offer<'a> {
     pub must: &'a [u32],
     /// No more than these.
     pub most: Option<u32>,
-    /// Nodes have unequal room: what is found step by step need not be the least.
-    pub unequal: bool,
+    /// Where nodes have unequal room: what is found step by step need not be the least.
+    pub unequal: Option<Unequal<'a>>,
+}
+
+/// What is looked at before sets of switches are tried.
+pub(crate) struct Unequal<'a> {
+    /// Room for tasks on all nodes of each leaf switch.
+    pub room: &'a [u64],
+    /// So many nodes and tasks, at least.
+    pub need: (u64, u64),
+    /// Whether sets are tried one after the other at last.
+    pub search: bool,
+    /// That search was given up: there may be one that would do.
+    pub gave_up: &'a Cell<bool>,
 }
 
 impl Topology {
@@ -142,7 +157,7 @@ impl Topology {
             nodes: &here,
             must: &[],
             most: None,
-            unequal: false,
+            unequal: None,
         };
         let Some(chosen) = self.choose(&offer, |leaves| sum(&here, leaves) >= count.into()) else {
             return;
@@ -164,11 +179,12 @@ impl Topology {
         offer: &Offer<'_>,
         mut enough: impl FnMut(&[u32]) -> bool,
     ) -> Option<Vec<u32>> {
+        let is_must = offer.must_set();
         let mut leaves = Vec::new();
         for level in self.subtrees.chunk_by(|a, b| a.height == b.height) {
             let inside = |subtree: &&Subtree| {
-                let mut must = offer.must.iter();
-                must.all(|leaf| subtree.leaves.contains(leaf))
+                let own = subtree.leaves.iter();
+                own.filter(|leaf| is_must.contains(NodeId(**leaf))).count() == offer.must.len()
             };
             let mut here: Vec<(u64, Vec<u32>)> = Vec::new();
             for subtree in level.iter().filter(inside) {
@@ -196,10 +212,28 @@ impl Offer<'_> {
         self.nodes.get(leaf as usize).copied().unwrap_or(0)
     }
 
+    /// Room for tasks under a leaf switch, or its nodes where all do equally.
+    fn room(&self, leaf: u32) -> u64 {
+        let room = self.unequal.as_ref().map(|unequal| unequal.room);
+        let room = room.map(|room| room.get(leaf as usize).copied().unwrap_or(0));
+        room.unwrap_or_else(|| self.count(leaf).into())
+    }
+
+    /// The switches that are in the choice anyway, as a set of numbers.
+    fn must_set(&self) -> NodeMask {
+        self.must.iter().map(|leaf| NodeId(*leaf)).collect()
+    }
+
+    /// Others, those with most room first.
+    fn roomy_first(&self, leaves: &mut Vec<u32>) {
+        let must = self.must_set();
+        leaves.retain(|leaf| !must.contains(NodeId(*leaf)) && self.count(*leaf) > 0);
+        leaves.sort_by_key(|leaf| (Reverse(self.room(*leaf)), *leaf));
+    }
+
     /// As few of `leaves`, which are enough, as a choice one after the other comes to.
     fn fewest(&self, mut leaves: Vec<u32>, enough: &mut impl FnMut(&[u32]) -> bool) -> Vec<u32> {
-        leaves.retain(|leaf| !self.must.contains(leaf));
-        leaves.sort_by_key(|leaf| std::cmp::Reverse(self.count(*leaf)));
+        self.roomy_first(&mut leaves);
         let with = |count: usize| -> Vec<u32> {
             let more = leaves.iter().take(count);
             self.must.iter().chain(more).copied().collect()
@@ -212,7 +246,7 @@ impl Offer<'_> {
                 false => low = middle + 1,
             }
         }
-        let Some(before) = high.checked_sub(1).filter(|_| !self.unequal) else {
+        let Some(before) = high.checked_sub(1).filter(|_| self.unequal.is_none()) else {
             return with(high);
         };
         let mut chosen = with(before);
@@ -231,20 +265,33 @@ impl Offer<'_> {
     /// Where nodes have unequal room and no more than so many switches will do: the first set that
     /// is enough, of one switch, of two, and so on, as long as that is little work.
     fn any_set(&self, enough: &mut impl FnMut(&[u32]) -> bool) -> Option<Vec<u32>> {
-        let most = self.most.filter(|_| self.unequal)? as usize;
-        let leaves = (0..self.nodes.len() as u32).filter(|leaf| self.count(*leaf) > 0);
-        let leaves: Vec<u32> = leaves.filter(|leaf| !self.must.contains(leaf)).collect();
+        let unequal = self.unequal.as_ref().filter(|unequal| unequal.search)?;
+        let might = |set: &[u32]| {
+            let room: u64 = set.iter().map(|leaf| self.room(*leaf)).sum();
+            sum(self.nodes, set) >= unequal.need.0 && room >= unequal.need.1
+        };
+        let mut leaves: Vec<u32> = (0..self.nodes.len() as u32).collect();
+        self.roomy_first(&mut leaves);
+        let further = (self.most? as usize).checked_sub(self.must.len())?;
+        let further = further.min(leaves.len());
+        if !self.might_ever(&leaves, further, unequal.need) {
+            return None;
+        }
         let mut work = 0;
-        for size in 0..=most.checked_sub(self.must.len())?.min(leaves.len()) {
+        for size in 0..=further {
             let mut at: Vec<usize> = (0..size).collect();
             loop {
                 let own = at.iter().filter_map(|one| leaves.get(*one));
                 let set: Vec<u32> = self.must.iter().chain(own).copied().collect();
-                work += sum(self.nodes, &set) + 1;
-                if enough(&set) {
-                    return Some(set);
+                work += 1;
+                if might(&set) {
+                    work += sum(self.nodes, &set);
+                    if enough(&set) {
+                        return Some(set);
+                    }
                 }
                 if work >= WORK {
+                    unequal.gave_up.set(true);
                     return None;
                 }
                 if !next_set(&mut at, leaves.len()) {
@@ -253,6 +300,18 @@ impl Offer<'_> {
             }
         }
         None
+    }
+
+    /// Whether the `further` switches with the most room, and those with the most nodes, come to what
+    /// is needed.
+    fn might_ever(&self, roomy_first: &[u32], further: usize, need: (u64, u64)) -> bool {
+        let must = self.must.iter();
+        let room = must.clone().chain(roomy_first.iter().take(further));
+        let room: u64 = room.map(|leaf| self.room(*leaf)).sum();
+        let mut nodes: Vec<u32> = roomy_first.iter().map(|leaf| self.count(*leaf)).collect();
+        nodes.sort_unstable_by_key(|nodes| Reverse(*nodes));
+        let nodes: u64 = nodes.into_iter().take(further).map(u64::from).sum();
+        nodes + sum(self.nodes, self.must) >= need.0 && room >= need.1
     }
 }
 
@@ -304,7 +363,7 @@ mod tests {
             nodes: free,
             must: &[],
             most: None,
-            unequal: false,
+            unequal: None,
         };
         topology.choose(&offer, |leaves| sum(free, leaves) >= count.into())
     }
@@ -379,7 +438,7 @@ mod tests {
             }
             prop_assert_eq!(got.is_some(), least(all).is_some());
             let topology = tree(&vec![8; free.len()]);
-            let offer = Offer { nodes: &free, must: &[], most: Some(most), unequal: false };
+            let offer = Offer { nodes: &free, must: &[], most: Some(most), unequal: None };
             let bound = topology.choose(&offer, |leaves| sum(&free, leaves) >= count.into());
             prop_assert_eq!(bound.is_some(), least(all).is_some_and(|least| least <= most));
             prop_assert!(bound.is_none_or(|bound| bound.len() as u32 <= most));

@@ -114,8 +114,7 @@ fn license_shortage<'a>(
 
 /// That it is kept to a number of switches, and for how long still.
 fn kept_to_switches(config: &ClusterConfig, now: Time, job: &Job) -> Option<String> {
-    let most = job.spec().request.switches?.most;
-    let until = first_until(job.spec(), job.eligible()?, config.policy.max_switch_wait)?;
+    let (until, most) = first_until(job, job.eligible()?, config.policy.max_switch_wait)?;
     let still = until.since(now).max(Span::ZERO);
     let switches = if most == 1 { "switch" } else { "switches" };
     Some(format!(

@@ -10,7 +10,7 @@ use crate::queues::Queues;
 use crate::rooms::Rooms;
 use crate::workflows::Workflows;
 use cosy_model::job::MemoryRequest;
-use cosy_model::{Dialect, Gid, MiB, OsText, variables as names};
+use cosy_model::{Dialect, Gid, MiB, OsText, limits, variables as names};
 
 /// `NAME=value` separated by NUL, in a fixed order, for a program with the primary
 /// group `gid`.
@@ -39,7 +39,11 @@ pub(crate) fn variables(rooms: &Rooms, job: &Job, run: &Run, gid: Gid) -> OsText
             .serving()
             .iter()
             .map(|p| rooms.machine.switch_path(p.node()));
-        block.set(names::SWITCHES_BY_NODE, names::write_runs(paths));
+        let list = names::write_runs(paths);
+        // A program with a longer variable could not be executed.
+        if list.len() <= limits::SWITCH_LIST_BYTES {
+            block.set(names::SWITCHES_BY_NODE, list);
+        }
     }
     let tasks: u32 = run.serving().iter().map(|p| p.tasks()).sum();
     block.set(names::TASKS, tasks);

@@ -13,6 +13,7 @@ use crate::jobs::limits::procedures::stops;
 use crate::jobs::losses::procedures::note_loss;
 use crate::jobs::run::Run;
 use crate::jobs::save::save_job;
+use crate::jobs::switches::procedures::waits_anew;
 use crate::machine::Machine;
 use crate::machine::changes::procedures::take_over_again;
 use crate::machine::reports::order_clean_up;
@@ -293,6 +294,7 @@ pub(crate) fn wait_again(rooms: &mut Rooms, turn: &mut Turn, id: JobId, held: Op
     let often = lost
         .as_ref()
         .and_then(|lost| note_loss(rooms, turn, id, lost));
+    waits_anew(rooms, turn, id);
     let held = often.or(held);
     rooms.jobs.pause_before_again(now, id, held);
     save_job(&rooms.machine, &mut rooms.jobs, turn, id);

@@ -104,7 +104,8 @@ fn asks_less_with_time(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
 
 /// When a job that could start since then settles for more switches than it asks for.
 fn settles_at(rooms: &Rooms, job: &Job, eligible: Option<Time>) -> Option<Time> {
-    first_until(job.spec(), eligible?, rooms.config.policy.max_switch_wait)
+    let max_wait = rooms.config.policy.max_switch_wait;
+    first_until(job, eligible?, max_wait).map(|(until, _)| until)
 }
 
 /// A job that begins to wait for few switches does not do so anew after a restart.

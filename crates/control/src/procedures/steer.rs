@@ -16,6 +16,7 @@ use crate::jobs::job::Phase;
 use crate::jobs::save::save_job;
 use crate::jobs::steer::may_release;
 use crate::jobs::steer::procedures::{changed_body, holder, take_body};
+use crate::jobs::switches::procedures::waits_anew;
 use crate::machine::older_store::procedures::{end_unknown_of, may_go};
 use crate::procedures::end::{abandon, end_held, give_back_held};
 use crate::procedures::reviews::{refill_array, review};
@@ -245,6 +246,9 @@ pub(crate) fn change_one(
         }
     };
     take_body(rooms, turn, id, &new);
+    if change.switches.is_some() {
+        waits_anew(rooms, turn, id);
+    }
     if let Some(job) = rooms.jobs.get_mut(&id) {
         job.differs(!plain && !Arc::ptr_eq(&old, &new));
         job.is_held_by(asked.unwrap_or(held));

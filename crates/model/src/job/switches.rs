@@ -3,7 +3,7 @@
 use crate::Span;
 use serde::{Deserialize, Serialize};
 
-/// So long a job waits that does not say itself. Source: slurm.conf(5), `max_switch_wait`.
+/// So long a job waits that does not say itself, where the site says nothing. Source: slurm.conf(5), `max_switch_wait`.
 const WAIT: Span = Span::from_minutes(5);
 
 /// No more than so many leaf switches. Source: sbatch(1), `--switches`.
@@ -32,7 +32,8 @@ impl SwitchRequest {
 
     /// How long it waits where nobody waits longer than `most`.
     pub fn waits(&self, most: Span) -> Span {
-        self.wait.unwrap_or(WAIT).min(most)
+        let usual = if most.is_unlimited() { WAIT } else { most };
+        self.wait.unwrap_or(usual).min(most)
     }
 
     /// The words of `--switches=`: a number, and how long it waits for them after `@`.

@@ -374,11 +374,12 @@ impl World {
         let wanted = tiers(&any);
         let mut near = rooms.to_vec();
         near.retain(|room| room.rank.0 <= worst);
-        let as_many = self.on_leaves(demand, &near, (nodes, worst), |set| tiers(set) == wanted);
+        let as_many =
+            self.on_leaves(demand, &near, (nodes, worst, false), |set| tiers(set) == wanted);
         as_many.or_else(|| {
             most.and_then(|_| {
                 let nodes = demand.nodes.unwrap_or(0) as usize;
-                self.on_leaves(demand, rooms, (nodes, 0), |_| true)
+                self.on_leaves(demand, rooms, (nodes, 0, true), |_| true)
             })
         })
     }
@@ -393,7 +394,7 @@ impl World {
         &self,
         demand: &Component,
         rooms: &[Room],
-        (nodes, taken): (usize, usize),
+        (nodes, taken, search): (usize, usize, bool),
         good: impl Fn(&Vec<Room>) -> bool,
     ) -> Option<Vec<Room>> {
         let leaves = self.leaves.len();
@@ -406,6 +407,13 @@ impl World {
         };
         let enough = |bits: u32| anywhere(demand, &on(bits)).is_some_and(|set| good(&set));
         let count = |leaf: &usize| on(1 << leaf).len();
+        let equal = rooms
+            .iter()
+            .all(|room| room.tasks as usize * nodes >= demand.tasks as usize);
+        let room = |leaf: &usize| match equal {
+            true => count(leaf),
+            false => on(1 << leaf).iter().map(|room| room.tasks as usize).sum(),
+        };
         let has = |leaf: &usize| {
             let mut here = on(1 << leaf).into_iter();
             here.any(|room| room.rank.0 == 0 || room.rank.0 < taken)
@@ -413,9 +421,6 @@ impl World {
         let must = (0..leaves)
             .filter(has)
             .fold(0, |bits, leaf| bits | 1 << leaf);
-        let equal = rooms
-            .iter()
-            .all(|room| room.tasks as usize * nodes >= demand.tasks as usize);
         let most = demand.max_switches.unwrap_or(u32::MAX);
         let all = (1_u32 << leaves) - 1;
         let half = (1_u32 << (leaves / 2)) - 1;
@@ -431,7 +436,7 @@ impl World {
             for bits in under {
                 let mut order: Vec<usize> = (0..leaves).collect();
                 order.retain(|leaf| (bits & !must) >> leaf & 1 == 1 && count(leaf) > 0);
-                order.sort_by_key(|leaf| Reverse(count(leaf)));
+                order.sort_by_key(|leaf| (Reverse(room(leaf)), *leaf));
                 let with = |size: usize| order[..size].iter().fold(must, |b, l| b | 1 << l);
                 let size = (0..=order.len()).find(|size| enough(with(*size)))?;
                 let mut found = with(size);
@@ -447,14 +452,16 @@ impl World {
             }
         }
         let mut sets: Vec<u32> = (0..=all)
-            .filter(|bits| bits & must == must && !equal)
+            .filter(|bits| bits & must == must && !equal && search)
             .collect();
         sets.retain(|bits| (0..leaves).all(|l| bits >> l & 1 == 0 || count(&l) > 0));
         sets.retain(|bits| bits.count_ones() <= most.min(8) && enough(*bits));
-        let list = |bits: &u32| {
+        let mut order: Vec<usize> = (0..leaves).collect();
+        order.sort_by_key(|leaf| (Reverse(room(leaf)), *leaf));
+        let list = |bits: &u32| -> Vec<usize> {
             (0..leaves)
-                .filter(|l| bits >> l & 1 == 1)
-                .collect::<Vec<_>>()
+                .filter(|at| (bits & !must) >> order[*at] & 1 == 1)
+                .collect()
         };
         let first = sets
             .into_iter()

@@ -28,8 +28,8 @@ mod write;
 
 use crate::sacctmgr::load;
 use crate::sacctmgr::view::PolicyView;
-use cosy_model::limits;
 use cosy_model::policy::{NORMAL, QosRecord};
+use cosy_model::{Span, limits};
 use lines::{Fault, Line, Piece};
 use qos::AllQos;
 use reader::Reader;
@@ -116,6 +116,11 @@ impl Reader {
         let sets = self.node_sets();
         let switches = self.all_switches();
         self.few_weights();
+        if !switches.is_empty() {
+            // What holds in Slurm where nothing is said.
+            let usual = Span::from_secs(300);
+            self.cluster.switch_wait.get_or_insert(usual);
+        }
         let qos = self.all_qos(sources)?;
         let queues = self.queues(&sets, &qos)?;
         let names: BTreeSet<&str> = queues.iter().map(|queue| queue.name.as_str()).collect();

@@ -19,10 +19,9 @@ impl Reader {
                 self.note(line, "neither SwitchName nor BlockName: left out");
                 continue;
             };
-            if !name
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
-            {
+            let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+            let long = name.len() > limits::SWITCH_NAME_BYTES;
+            if long || !name.chars().all(fine) {
                 self.note(line, &format!("no switch can be called '{name}' here: left out"));
                 continue;
             }
@@ -34,7 +33,11 @@ impl Reader {
                 .get("Nodes")
                 .map_or(Vec::new(), |list| self.named(line, list));
             let below = line.get("Switches").filter(|_| nodes.is_empty());
-            let below = below.map_or(Vec::new(), |list| expand(list).unwrap_or_default());
+            let below = below.map(expand).transpose();
+            if below.is_err() {
+                self.note(line, &format!("what hangs on switch {name} is no list"));
+            }
+            let below = below.unwrap_or_default().unwrap_or_default();
             let switch = SwitchSpec {
                 name: name.to_owned(),
                 nodes: self.first_time(line, &mut hanging, "node", nodes),
@@ -70,21 +73,39 @@ impl Reader {
 
     /// Without switches that hang on none that there are, or on themselves.
     fn without_gaps(&mut self, mut all: Vec<SwitchSpec>) -> Vec<SwitchSpec> {
+        let mut gone: Vec<String> = Vec::new();
         loop {
             let before = all.len();
             let names: BTreeSet<String> = all.iter().map(|switch| switch.name.clone()).collect();
             for switch in &mut all {
-                switch.switches.retain(|below| names.contains(below));
+                let below = std::mem::take(&mut switch.switches).into_iter();
+                let (there, lost): (Vec<_>, Vec<_>) = below.partition(|one| names.contains(one));
+                switch.switches = there;
+                gone.extend(lost);
             }
-            let levels = topology::levels(&all);
-            let mut levels = levels.into_iter();
+            let mut levels = topology::levels(&all).into_iter();
             all.retain(|switch| {
-                let sound = levels.next().flatten().is_some();
-                sound && !(switch.nodes.is_empty() && switch.switches.is_empty())
+                let low = levels
+                    .next()
+                    .flatten()
+                    .is_some_and(|own| own < limits::SWITCH_LEVELS);
+                let sound = low && !(switch.nodes.is_empty() && switch.switches.is_empty());
+                gone.extend((!sound).then(|| switch.name.clone()));
+                sound
             });
             if all.len() == before {
-                return all;
+                break;
             }
         }
+        gone.sort();
+        gone.dedup();
+        if !gone.is_empty() {
+            let gone = gone.join(", ");
+            let why = format!(
+                "switches left out, as nothing hangs on them or they hang on themselves: {gone}"
+            );
+            self.report.say(why);
+        }
+        all
     }
 }

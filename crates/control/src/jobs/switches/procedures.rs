@@ -16,7 +16,7 @@ pub(crate) fn settle_for_more(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     let Some(eligible) = job.eligible() else {
         return;
     };
-    if first_until(job.spec(), eligible, max_wait).is_none_or(|first| now < first) {
+    if first_until(job, eligible, max_wait).is_none_or(|(first, _)| now < first) {
         return;
     }
     let mut spec = job.spec().clone();
@@ -30,4 +30,26 @@ pub(crate) fn settle_for_more(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     }
     asks_for(rooms, turn, id, spec);
     save_job(&rooms.machine, &mut rooms.jobs, turn, id);
+}
+
+/// A job waits once more, or for another number of switches: it does so from now on.
+pub(crate) fn waits_anew(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
+    let Some(job) = rooms.jobs.get_mut(&id) else {
+        return;
+    };
+    let mut spec = job.spec().clone();
+    let further = spec.further_components.iter_mut();
+    let further = further.map(|component| &mut component.request);
+    let all = std::iter::once(&mut spec.request).chain(further);
+    let switches = all.filter_map(|request| request.switches.as_mut());
+    let waited: Vec<bool> = switches
+        .map(|switches| std::mem::take(&mut switches.waited))
+        .collect();
+    if waited.is_empty() {
+        return;
+    }
+    job.is_no_more_eligible();
+    if waited.contains(&true) {
+        asks_for(rooms, turn, id, spec);
+    }
 }
