@@ -214,11 +214,6 @@ impl Job {
         self.attempt
     }
 
-    /// From when it could start but for others is found out anew.
-    pub fn is_no_more_eligible(&mut self) {
-        self.eligible = MaybeTime::from(None);
-    }
-
     pub fn eligible(&self) -> Option<Time> {
         self.eligible.get()
     }

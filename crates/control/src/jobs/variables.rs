@@ -34,17 +34,7 @@ pub(crate) fn variables(rooms: &Rooms, job: &Job, run: &Run, gid: Gid) -> OsText
     if run.spares() > 0 {
         block.set(names::SPARES, run.spares());
     }
-    if rooms.machine.topology().is_some() {
-        let paths = run
-            .serving()
-            .iter()
-            .map(|p| rooms.machine.switch_path(p.node()));
-        let list = names::write_runs(paths);
-        // A program with a longer variable could not be executed.
-        if list.len() <= limits::SWITCH_LIST_BYTES {
-            block.set(names::SWITCHES_BY_NODE, list);
-        }
-    }
+    switch_variables(&rooms.machine, run, &mut block);
     let tasks: u32 = run.serving().iter().map(|p| p.tasks()).sum();
     block.set(names::TASKS, tasks);
     let per_node = run.serving().iter().map(|p| p.tasks());
@@ -84,6 +74,16 @@ pub(crate) fn variables(rooms: &Rooms, job: &Job, run: &Run, gid: Gid) -> OsText
     flow_variables(&rooms.workflows, job, &mut block);
     rooms.jobs.array_variables(job, &mut block);
     OsText(block.0)
+}
+
+/// The switches that its nodes hang on, unless the list is too long: a program with a longer
+/// variable could not be executed.
+fn switch_variables(machine: &Machine, run: &Run, block: &mut Block) {
+    let paths = run.serving().iter();
+    let list = names::write_runs(paths.map(|part| machine.switch_path(part.node())));
+    if machine.topology().is_some() && list.len() <= limits::SWITCH_LIST_BYTES {
+        block.set(names::SWITCHES_BY_NODE, list);
+    }
 }
 
 /// Memory for each core, where that is what the job asked for, or its queue's default.

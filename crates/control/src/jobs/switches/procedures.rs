@@ -48,7 +48,7 @@ pub(crate) fn waits_anew(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     if waited.is_empty() {
         return;
     }
-    job.is_no_more_eligible();
+    job.eligible = None.into();
     if waited.contains(&true) {
         asks_for(rooms, turn, id, spec);
     }
