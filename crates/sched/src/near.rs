@@ -8,7 +8,7 @@
 
 use crate::counted_nodes;
 use crate::machine::Window;
-use crate::select::{Candidate, NodeTasks, select_anywhere, spread};
+use crate::select::{Candidate, NodeTasks, capacity, select_anywhere, spread};
 use crate::topology::{self, Offer, Topology, Unequal};
 use crate::{Component, NodeMask};
 use cosy_model::NodeId;
@@ -55,14 +55,27 @@ fn on_few_switches(
     gave_up: &Cell<bool>,
 ) -> Option<Vec<NodeTasks>> {
     let anywhere = select_anywhere(demand, candidates.clone())?;
-    let (nodes, most) = (anywhere.len(), demand.max_switches);
+    let nodes = anywhere.len();
+    let few = |most| topology.switches_of(anywhere.iter().map(|part| part.node)) <= most;
     let counted = !demand.counted.is_empty();
-    if most.is_none() && (nodes < 2 || counted) {
+    let good = match demand.max_switches {
+        None => nodes < 2 || counted,
+        Some(most) => counted && few(most),
+    };
+    if good {
         return Some(anywhere);
     }
-    let own = anywhere.iter().map(|part| part.node);
-    if counted && most.is_none_or(|most| topology.switches_of(own) <= most) {
-        return Some(anywhere);
+    let on_any = || {
+        let any = Choice {
+            nodes: demand.nodes.map_or(0, |nodes| nodes as usize),
+            taken: 0,
+            good: &|_| true,
+            search: Some(gave_up),
+        };
+        any.on_some_switches(demand, topology, candidates.iter())
+    };
+    if counted {
+        return on_any();
     }
     // Nodes of better tiers are taken in any case, and as many of the worst as before.
     let mut tiers: Vec<(NodeId, u32)> = candidates.iter().map(|c| (c.node(), c.tier())).collect();
@@ -76,29 +89,18 @@ fn on_few_switches(
     let worst = anywhere.iter().map(tier_of).max().unwrap_or(0);
     let of_worst = |found: &[NodeTasks]| found.iter().filter(|p| tier_of(p) == worst).count();
     let before = of_worst(&anywhere);
-    let as_many = |found: &[NodeTasks]| found.len() == nodes && of_worst(found) == before;
+    let as_many = Choice {
+        nodes,
+        taken: worst,
+        good: &|found| found.len() == nodes && of_worst(found) == before,
+        search: None,
+    };
     let near = candidates.iter().filter(|one| one.tier() <= worst);
-    let near = (!counted).then(|| {
-        let choice = Choice {
-            nodes,
-            taken: worst,
-            good: &as_many,
-            search: false,
-            gave_up,
-        };
-        choice.on_some_switches(demand, topology, near)
-    });
-    near.flatten().or_else(|| {
-        most?;
-        let any = Choice {
-            nodes: demand.nodes.map_or(0, |nodes| nodes as usize),
-            taken: 0,
-            good: &|_| true,
-            search: true,
-            gave_up,
-        };
-        any.on_some_switches(demand, topology, candidates.iter())
-    })
+    let found = as_many.on_some_switches(demand, topology, near);
+    match demand.max_switches {
+        None => found,
+        Some(_) => found.or_else(on_any),
+    }
 }
 
 /// What a choice of switches is to come to.
@@ -109,10 +111,22 @@ struct Choice<'a> {
     taken: u32,
     /// Whether that many nodes, of these tiers, were meant.
     good: &'a dyn Fn(&[NodeTasks]) -> bool,
-    /// Sets of switches are tried one after the other at last.
-    search: bool,
-    /// That was given up.
-    gave_up: &'a Cell<bool>,
+    /// Where sets of switches are tried one after the other at last: whether that was given up.
+    search: Option<&'a Cell<bool>>,
+}
+
+/// The nodes of each leaf switch.
+fn by_leaf<'a>(
+    topology: &Topology,
+    candidates: impl Iterator<Item = &'a Candidate>,
+) -> Vec<Vec<&'a Candidate>> {
+    let mut by_leaf = vec![Vec::new(); topology.leaf_count()];
+    for candidate in candidates {
+        if let Some(own) = by_leaf.get_mut(topology.leaf(candidate.node()) as usize) {
+            own.push(candidate);
+        }
+    }
+    by_leaf
 }
 
 impl Choice<'_> {
@@ -122,32 +136,23 @@ impl Choice<'_> {
         topology: &Topology,
         candidates: impl Iterator<Item = &'a Candidate>,
     ) -> Option<Vec<NodeTasks>> {
-        let mut by_leaf = vec![Vec::new(); topology.leaf_count()];
-        let mut must = NodeMask::default();
-        let mut room = vec![0; topology.leaf_count()];
-        let mut least = u32::MAX;
-        for candidate in candidates {
-            let leaf = topology.leaf(candidate.node());
-            if let Some(own) = by_leaf.get_mut(leaf as usize) {
-                own.push(candidate);
-            }
-            if let Some(room) = room.get_mut(leaf as usize) {
-                *room += u64::from(candidate.room());
-            }
-            least = least.min(candidate.room());
-            if candidate.is_required() || candidate.tier() < self.taken {
-                must.insert(NodeId(leaf));
-            }
-        }
-        let must: Vec<u32> = must.iter().map(|leaf| leaf.0).collect();
-        let here: Vec<u32> = by_leaf.iter().map(|all| all.len() as u32).collect();
-        let enough = u64::from(least) * self.nodes as u64 >= u64::from(demand.tasks);
-        let equal = demand.counted.is_empty() && enough;
+        let by_leaf = by_leaf(topology, candidates);
+        let here: Vec<u32> = by_leaf.iter().map(|own| own.len() as u32).collect();
+        let room: Vec<u64> = by_leaf
+            .iter()
+            .map(|own| capacity(own.iter().copied()))
+            .collect();
+        let taken = |one: &&Candidate| one.is_required() || one.tier() < self.taken;
+        let must = (0..).zip(&by_leaf);
+        let must = must.filter(|(_, own)| own.iter().any(taken));
+        let must: Vec<u32> = must.map(|(leaf, _)| leaf).collect();
+        let least = by_leaf.iter().flatten().map(|one| one.room()).min();
+        let least = u64::from(least.unwrap_or(0)) * self.nodes as u64;
+        let equal = demand.counted.is_empty() && least >= demand.tasks.into();
         let unequal = Unequal {
             room: &room,
             need: (self.nodes as u64, demand.tasks.into()),
             search: self.search,
-            gave_up: self.gave_up,
         };
         let offer = Offer {
             nodes: &here,
@@ -185,12 +190,7 @@ fn in_segments(
     let each = demand.tasks.div_ceil(nodes);
     candidates.retain(|candidate| candidate.room() >= each);
     candidates.sort_unstable();
-    let mut by_leaf = vec![Vec::new(); topology.leaf_count()];
-    for candidate in &candidates {
-        if let Some(own) = by_leaf.get_mut(topology.leaf(candidate.node()) as usize) {
-            own.push(candidate);
-        }
-    }
+    let by_leaf = by_leaf(topology, candidates.iter());
     let whole = |own: &Vec<&Candidate>| own.len() as u32 / segment * segment;
     let here: Vec<u32> = by_leaf.iter().map(whole).collect();
     let offer = Offer {

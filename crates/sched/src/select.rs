@@ -335,6 +335,6 @@ pub(crate) fn spread(chosen: &[(NodeId, u32)], tasks: u32) -> Vec<NodeTasks> {
 }
 
 /// Room for so many tasks on all of them.
-pub(crate) fn capacity(candidates: &[Candidate]) -> u64 {
-    candidates.iter().map(|c| u64::from(c.capacity)).sum()
+pub(crate) fn capacity<'a>(candidates: impl IntoIterator<Item = &'a Candidate>) -> u64 {
+    candidates.into_iter().map(|c| u64::from(c.capacity)).sum()
 }

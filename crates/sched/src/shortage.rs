@@ -117,16 +117,18 @@ impl Scheduler {
             max_switches: None,
             ..on_few.clone()
         };
-        match demand.max_switches {
-            _ if !fits(&bare) => None,
-            _ if !fits(&anywhere) => Some(Shortage::Counted),
-            _ if let Some(segment) = demand.segment
-                && !fits(&in_segments) =>
-            {
-                Some(Shortage::Segments { segment })
-            }
-            Some(most) if !fits(&on_few) => Some(Shortage::Switches { most }),
-            _ => demand.contiguous.then_some(Shortage::SideBySide),
+        if !fits(&bare) {
+            return None;
+        }
+        if !fits(&anywhere) {
+            return Some(Shortage::Counted);
+        }
+        let segment = demand.segment.filter(|_| !fits(&in_segments));
+        let most = demand.max_switches.filter(|_| !fits(&on_few));
+        match (segment, most) {
+            (Some(segment), _) => Some(Shortage::Segments { segment }),
+            (None, Some(most)) => Some(Shortage::Switches { most }),
+            (None, None) => demand.contiguous.then_some(Shortage::SideBySide),
         }
     }
 

@@ -70,7 +70,7 @@ impl Hash for Topology {
 pub(crate) struct Offer<'a> {
     /// Nodes under each leaf switch that could be taken.
     pub nodes: &'a [u32],
-    /// Switches that are in the choice anyway.
+    /// Switches that are in the choice anyway, in ascending order.
     pub must: &'a [u32],
     /// No more than these.
     pub most: Option<u32>,
@@ -84,10 +84,9 @@ pub(crate) struct Unequal<'a> {
     pub room: &'a [u64],
     /// So many nodes and tasks, at least.
     pub need: (u64, u64),
-    /// Whether sets are tried one after the other at last.
-    pub search: bool,
-    /// That search was given up: there may be one that would do.
-    pub gave_up: &'a Cell<bool>,
+    /// Where sets are tried one after the other at last: whether that was given up, so that there
+    /// may be one that would do.
+    pub search: Option<&'a Cell<bool>>,
 }
 
 impl Topology {
@@ -179,12 +178,11 @@ impl Topology {
         offer: &Offer<'_>,
         mut enough: impl FnMut(&[u32]) -> bool,
     ) -> Option<Vec<u32>> {
-        let is_must = offer.must_set();
         let mut leaves = Vec::new();
         for level in self.subtrees.chunk_by(|a, b| a.height == b.height) {
             let inside = |subtree: &&Subtree| {
                 let own = subtree.leaves.iter();
-                own.filter(|leaf| is_must.contains(NodeId(**leaf))).count() == offer.must.len()
+                own.filter(|leaf| offer.is_must(**leaf)).count() == offer.must.len()
             };
             let mut here: Vec<(u64, Vec<u32>)> = Vec::new();
             for subtree in level.iter().filter(inside) {
@@ -219,15 +217,13 @@ impl Offer<'_> {
         room.unwrap_or_else(|| self.count(leaf).into())
     }
 
-    /// The switches that are in the choice anyway, as a set of numbers.
-    fn must_set(&self) -> NodeMask {
-        self.must.iter().map(|leaf| NodeId(*leaf)).collect()
+    fn is_must(&self, leaf: u32) -> bool {
+        self.must.binary_search(&leaf).is_ok()
     }
 
     /// Others, those with most room first.
     fn roomy_first(&self, leaves: &mut Vec<u32>) {
-        let must = self.must_set();
-        leaves.retain(|leaf| !must.contains(NodeId(*leaf)) && self.count(*leaf) > 0);
+        leaves.retain(|leaf| !self.is_must(*leaf) && self.count(*leaf) > 0);
         leaves.sort_by_key(|leaf| (Reverse(self.room(*leaf)), *leaf));
     }
 
@@ -265,7 +261,8 @@ impl Offer<'_> {
     /// Where nodes have unequal room and no more than so many switches will do: the first set that
     /// is enough, of one switch, of two, and so on, as long as that is little work.
     fn any_set(&self, enough: &mut impl FnMut(&[u32]) -> bool) -> Option<Vec<u32>> {
-        let unequal = self.unequal.as_ref().filter(|unequal| unequal.search)?;
+        let unequal = self.unequal.as_ref()?;
+        let gave_up = unequal.search?;
         let might = |set: &[u32]| {
             let room: u64 = set.iter().map(|leaf| self.room(*leaf)).sum();
             sum(self.nodes, set) >= unequal.need.0 && room >= unequal.need.1
@@ -291,7 +288,7 @@ impl Offer<'_> {
                     }
                 }
                 if work >= WORK {
-                    unequal.gave_up.set(true);
+                    gave_up.set(true);
                     return None;
                 }
                 if !next_set(&mut at, leaves.len()) {

@@ -20,6 +20,37 @@ fn alike_clusters() -> impl Strategy<Value = Cluster> {
     })
 }
 
+/// The same steps for whole nodes, whichever they are.
+fn of_whole_nodes(steps: Vec<Step>) -> Vec<Step> {
+    let whole = |step| match step {
+        Step::Submit(request) => Step::Submit(request.whole()),
+        other => other,
+    };
+    steps.into_iter().map(whole).collect()
+}
+
+/// Both start the same after each step.
+fn same_after_each(cluster: &Cluster, steps: &[Step]) -> Result<(), TestCaseError> {
+    let mut pair = Pair::new(cluster);
+    for step in steps {
+        pair.step(step);
+        pair.schedule()?;
+    }
+    Ok(())
+}
+
+/// The same up to the last steps, after which the plan is what the oracle decides.
+fn same_plan_after(cluster: &Cluster, steps: &[Step]) -> Result<(), TestCaseError> {
+    let mut pair = Pair::new(cluster);
+    for (at, step) in steps.iter().enumerate() {
+        pair.step(step);
+        if at + 3 < steps.len() {
+            pair.schedule()?;
+        }
+    }
+    check_plan(&pair)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: ProptestConfig::default().cases.max(2000), // PROPTEST_CASES asks for more
@@ -30,11 +61,7 @@ proptest! {
     /// Everything at once: ends in any order, nodes that go down, reservations, overruns.
     #[test]
     fn same_starts(cluster in clusters(), steps in prop::collection::vec(steps(2), 1..60)) {
-        let mut pair = Pair::new(&cluster);
-        for step in &steps {
-            pair.step(step);
-            pair.schedule()?;
-        }
+        same_after_each(&cluster, &steps)?;
     }
 
     /// Resource pools of both kinds, which come, change and go, and reservations of them.
@@ -43,59 +70,25 @@ proptest! {
         cluster in clusters(),
         steps in prop::collection::vec(pool_steps(), 1..60),
     ) {
-        let mut pair = Pair::new(&cluster);
-        for step in &steps {
-            pair.step(step);
-            pair.schedule()?;
-        }
+        same_after_each(&cluster, &steps)?;
     }
 
     /// The same for whole nodes that are alike.
     #[test]
     fn same_starts_of_whole_nodes_with_pools(
-        nodes in 1usize..=6,
-        policy in policies(),
+        cluster in alike_clusters(),
         steps in prop::collection::vec(pool_steps(), 1..60),
     ) {
-        let cluster = Cluster {
-            policy,
-            nodes: vec![amounts((2, 8, 0, 0)); nodes],
-            queues: vec![mask((1 << nodes) - 1); QUEUES],
-            leaves: Vec::new(),
-        };
-        let mut pair = Pair::new(&cluster);
-        for step in &steps {
-            let step = match step {
-                Step::Submit(request) => Step::Submit(request.whole()),
-                other => other.clone(),
-            };
-            pair.step(&step);
-            pair.schedule()?;
-        }
+        same_after_each(&cluster, &of_whole_nodes(steps))?;
     }
 
     /// Whole nodes that are alike and nothing else, where much is decided by counting.
     #[test]
     fn same_starts_of_whole_nodes(
-        nodes in 1usize..=6,
-        policy in policies(),
+        cluster in alike_clusters(),
         steps in prop::collection::vec(steps(1), 1..60),
     ) {
-        let cluster = Cluster {
-            policy,
-            nodes: vec![amounts((2, 8, 0, 0)); nodes],
-            queues: vec![mask((1 << nodes) - 1); QUEUES],
-            leaves: Vec::new(),
-        };
-        let mut pair = Pair::new(&cluster);
-        for step in &steps {
-            let step = match step {
-                Step::Submit(request) => Step::Submit(request.whole()),
-                other => other.clone(),
-            };
-            pair.step(&step);
-            pair.schedule()?;
-        }
+        same_after_each(&cluster, &of_whole_nodes(steps))?;
     }
 
     /// Switches, and jobs that mind them or want nodes side by side.
@@ -104,11 +97,7 @@ proptest! {
         cluster in wired(clusters()),
         steps in prop::collection::vec(near_steps(2), 1..60),
     ) {
-        let mut pair = Pair::new(&cluster);
-        for step in &steps {
-            pair.step(step);
-            pair.schedule()?;
-        }
+        same_after_each(&cluster, &steps)?;
     }
 
     /// The same for whole nodes that are alike.
@@ -117,15 +106,7 @@ proptest! {
         cluster in wired(alike_clusters()),
         steps in prop::collection::vec(near_steps(1), 1..60),
     ) {
-        let mut pair = Pair::new(&cluster);
-        for step in &steps {
-            let step = match step {
-                Step::Submit(request) => Step::Submit(request.whole()),
-                other => other.clone(),
-            };
-            pair.step(&step);
-            pair.schedule()?;
-        }
+        same_after_each(&cluster, &of_whole_nodes(steps))?;
     }
 
     /// A whole plan by switches.
@@ -134,14 +115,7 @@ proptest! {
         cluster in wired(clusters()),
         steps in prop::collection::vec(near_steps(1), 1..25),
     ) {
-        let mut pair = Pair::new(&cluster);
-        for (at, step) in steps.iter().enumerate() {
-            pair.step(step);
-            if at + 3 < steps.len() {
-                pair.schedule()?;
-            }
-        }
-        check_plan(&pair)?;
+        same_plan_after(&cluster, &steps)?;
     }
 
     /// Many changes between two passes.
@@ -160,14 +134,7 @@ proptest! {
     /// A whole plan is what the oracle decides when all jobs take their limits.
     #[test]
     fn same_plan(cluster in clusters(), steps in prop::collection::vec(steps(1), 1..25)) {
-        let mut pair = Pair::new(&cluster);
-        for (at, step) in steps.iter().enumerate() {
-            pair.step(step);
-            if at + 3 < steps.len() {
-                pair.schedule()?;
-            }
-        }
-        check_plan(&pair)?;
+        same_plan_after(&cluster, &steps)?;
     }
 
     /// The same with resource pools.
@@ -176,14 +143,7 @@ proptest! {
         cluster in clusters(),
         steps in prop::collection::vec(pool_steps(), 1..25),
     ) {
-        let mut pair = Pair::new(&cluster);
-        for (at, step) in steps.iter().enumerate() {
-            pair.step(step);
-            if at + 3 < steps.len() {
-                pair.schedule()?;
-            }
-        }
-        check_plan(&pair)?;
+        same_plan_after(&cluster, &steps)?;
     }
 }
 
