@@ -387,6 +387,12 @@ impl JobSpec {
         std::iter::once(first).chain(self.further_components.iter().map(further))
     }
 
+    /// What all components ask for, in their order.
+    pub fn requests_mut(&mut self) -> impl Iterator<Item = &mut ResourceRequest> {
+        let further = self.further_components.iter_mut();
+        std::iter::once(&mut self.request).chain(further.map(|own| &mut own.request))
+    }
+
     /// A component by its number, which counts from 0.
     pub fn component(&self, number: u16) -> Option<Component<'_>> {
         self.components().nth(number.into())

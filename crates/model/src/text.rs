@@ -12,6 +12,12 @@ pub fn cut(text: &str, most: usize) -> &str {
     text.get(..end).unwrap_or_default()
 }
 
+/// Whether a text is one word of letters, digits, `-` and `_`.
+pub fn is_word(text: &str) -> bool {
+    let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    !text.is_empty() && text.chars().all(fine)
+}
+
 /// Bytes that the operating system takes as they are: a path, an argument, or a block
 /// of `NAME=value` variables separated by NUL. Encoded as a byte string.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

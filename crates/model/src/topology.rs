@@ -1,6 +1,6 @@
 //! The switches that nodes hang on, as configured.
 
-use crate::limits;
+use crate::{limits, text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -15,6 +15,11 @@ pub struct SwitchSpec {
     /// Switches that hang on it.
     #[serde(default)]
     pub switches: Vec<String>,
+}
+
+/// Whether a switch can be called that.
+pub fn is_name(text: &str) -> bool {
+    text::is_word(text) && text.len() <= limits::SWITCH_NAME_BYTES
 }
 
 /// How far above its leaves each switch is, in the order of `all`: 0 for a leaf; `None` for one that
@@ -41,6 +46,24 @@ pub fn levels(all: &[SwitchSpec]) -> Vec<Option<u32>> {
     }
     let each = all.iter().map(|switch| levels.get(&*switch.name).copied());
     each.collect()
+}
+
+/// What is under each switch, by its name: `own` of itself, and what is under those that hang on it.
+pub fn under<T: Clone>(
+    all: &[SwitchSpec],
+    own: impl Fn(&SwitchSpec) -> Vec<T>,
+) -> BTreeMap<&str, Vec<T>> {
+    let mut upwards: Vec<(Option<u32>, &SwitchSpec)> = levels(all).into_iter().zip(all).collect();
+    upwards.sort_by_key(|(level, _)| *level);
+    let mut under: BTreeMap<&str, Vec<T>> = BTreeMap::new();
+    for (_, switch) in upwards {
+        let below = switch.switches.iter();
+        let below = below.filter_map(|name| under.get(name.as_str()));
+        let mut here = own(switch);
+        here.extend(below.flatten().cloned());
+        under.insert(&switch.name, here);
+    }
+    under
 }
 
 #[cfg(test)]

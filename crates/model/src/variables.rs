@@ -227,17 +227,18 @@ pub fn write_counts(counts: impl IntoIterator<Item = u32>) -> String {
     each.join(",")
 }
 
-/// Words without commas and brackets, those after each other that are the same as one: `a(x2),b`.
-pub fn write_runs<'a>(words: impl Iterator<Item = &'a str>) -> String {
-    let mut runs: Vec<(&str, u32)> = Vec::new();
+/// Words without commas and brackets, or numbers; those after each other that are the same as one:
+/// `a(x2),b`.
+pub fn write_runs<T: PartialEq + std::fmt::Display>(words: impl Iterator<Item = T>) -> String {
+    let mut runs: Vec<(T, u32)> = Vec::new();
     for word in words {
         match runs.last_mut() {
             Some((last, times)) if *last == word => *times += 1,
             _ => runs.push((word, 1)),
         }
     }
-    let one = |(word, times): &(&str, u32)| match times {
-        1 => (*word).to_owned(),
+    let one = |(word, times): &(T, u32)| match times {
+        1 => word.to_string(),
         times => format!("{word}(x{times})"),
     };
     runs.iter().map(one).collect::<Vec<_>>().join(",")

@@ -1,5 +1,6 @@
 //! Resources and places that a job asks for.
 
+use super::SwitchRequest;
 use crate::MiB;
 use serde::{Deserialize, Serialize};
 
@@ -149,7 +150,7 @@ pub struct ResourceRequest {
     pub sets: Vec<String>,
     /// On no more than so many switches of the network, for a while at least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub switches: Option<super::SwitchRequest>,
+    pub switches: Option<SwitchRequest>,
     /// In groups of so many nodes, each group on one leaf switch; `nodes` is a multiple of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segment: Option<u32>,
@@ -193,6 +194,11 @@ impl Default for ResourceRequest {
 }
 
 impl ResourceRequest {
+    /// The number of switches that it is kept to, as long as it waits for so few.
+    pub fn kept_to_switches(&self) -> Option<SwitchRequest> {
+        self.switches.filter(|switches| !switches.waited)
+    }
+
     /// Asks for that memory. 0 of each node is all that it has, which is there only where nobody
     /// else is; whole nodes that were taken for it alone are given up with it.
     pub fn ask_memory(&mut self, memory: MemoryRequest) {

@@ -36,6 +36,17 @@ impl SwitchRequest {
         self.wait.unwrap_or(usual).min(most)
     }
 
+    /// The words of a change: the same, or 0 for any number.
+    ///
+    /// # Errors
+    /// As [`Self::of_words`].
+    pub fn of_change(text: &str) -> Result<Self, String> {
+        match text {
+            "0" => Ok(Self::of(0)),
+            text => Self::of_words(text),
+        }
+    }
+
     /// The words of `--switches=`: a number, and how long it waits for them after `@`.
     ///
     /// # Errors

@@ -1,21 +1,10 @@
 //! A number for each node of a job, in the order of its nodes: `4(x2),3` is 4, 4, 3.
 
-use cosy_model::limits;
+use cosy_model::{limits, variables};
 
 /// The text of such numbers.
 pub fn write(numbers: impl Iterator<Item = u32>) -> String {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    for n in numbers {
-        match runs.last_mut() {
-            Some((last, times)) if *last == n => *times += 1,
-            _ => runs.push((n, 1)),
-        }
-    }
-    let one = |(n, times): &(u32, u32)| match times {
-        1 => n.to_string(),
-        times => format!("{n}(x{times})"),
-    };
-    runs.iter().map(one).collect::<Vec<_>>().join(",")
+    variables::write_runs(numbers)
 }
 
 /// The numbers, not more than a job can have nodes; what is no number is left out.
