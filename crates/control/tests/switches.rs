@@ -4,8 +4,9 @@
 mod world;
 
 use cosy_control::{ClusterConfig, Event};
-use cosy_model::api::{JobChange, JobField, Request};
+use cosy_model::api::{JobChange, JobField, Reply, Request};
 use cosy_model::job::SwitchRequest;
+use cosy_model::reservation::{ReservationSpec, StartChoice};
 use cosy_model::*;
 use world::*;
 
@@ -59,6 +60,18 @@ fn started(world: &mut World, spec: JobSpec) -> String {
     let job = world.submit(spec);
     world.deliver_all();
     world.text(job, JobField::Nodes)
+}
+
+/// Its owner changes how many switches a job waits for.
+fn asks_for(world: &mut World, job: u64, switches: SwitchRequest) {
+    let change = JobChange {
+        switches: Some(switches),
+        ..JobChange::default()
+    };
+    world.ask(Request::Change {
+        filter: ids(&[job]),
+        change: Box::new(change),
+    });
 }
 
 /// A node of each of the first three switches is busy for long, and all of the fourth.
@@ -152,14 +165,7 @@ fn a_change_lets_it_go() {
     let job = world.submit(on_one_switch(wide("a", 2, 100), Some(2000)));
     world.pass(10);
     assert_eq!(world.state_of(job), JobState::Waiting);
-    let change = JobChange {
-        switches: Some(SwitchRequest::of(0)),
-        ..JobChange::default()
-    };
-    world.ask(Request::Change {
-        filter: ids(&[job]),
-        change: Box::new(change),
-    });
+    asks_for(&mut world, job, SwitchRequest::of(0));
     world.deliver_all();
     assert_eq!(world.text(job, JobField::Nodes), "n[2,4]");
 }
@@ -268,6 +274,13 @@ fn groups_of_nodes_on_one_switch_each() {
     check(zero.clone(), "less than 0");
     zero.request.switches = Some(SwitchRequest::of(0));
     check(zero, "0 switches cannot be asked for");
+    // Reservations are held to the same.
+    let three = segments(3, 2).request;
+    let ask = ReservationSpec::plain(three, Span::from_secs(100), StartChoice::Soonest);
+    match world.ask(quotes(ask)) {
+        Reply::Refused(why) => assert!(why.message.contains("in segments of 2"), "{why:?}"),
+        other => panic!("{other:?}"),
+    }
     // Where no switches are configured all nodes are alike.
     let mut world = World::new(config(4, 4));
     assert_eq!(started(&mut world, segments(4, 2)), "n[1-4]");
@@ -292,17 +305,11 @@ fn after_a_loss_or_a_change_it_waits_anew() {
     // n2, n4, n6 and n8 are free, each alone on its switch.
     assert_eq!(world.state_of(job), JobState::Waiting);
     assert!(world.explained(job).contains("no more than 1 switch for"), "{}", world.explained(job));
-    let change = JobChange {
-        switches: Some(SwitchRequest {
-            wait: Some(Span::from_secs(1000)),
-            ..SwitchRequest::of(1)
-        }),
-        ..JobChange::default()
+    let for_long = SwitchRequest {
+        wait: Some(Span::from_secs(1000)),
+        ..SwitchRequest::of(1)
     };
-    world.ask(Request::Change {
-        filter: ids(&[job]),
-        change: Box::new(change),
-    });
+    asks_for(&mut world, job, for_long);
     world.listen(900, &[1, 2, 3, 4, 5, 6, 7]);
     assert_eq!(world.state_of(job), JobState::Waiting);
     world.listen(150, &[1, 2, 3, 4, 5, 6, 7]);

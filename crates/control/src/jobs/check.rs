@@ -134,7 +134,7 @@ fn check_spares(spec: &JobSpec) -> Result<(), Refusal> {
 }
 
 /// How near to each other nodes are to be: what can be had together.
-fn check_nearness(request: &ResourceRequest) -> Result<(), Refusal> {
+pub(crate) fn check_nearness(request: &ResourceRequest) -> Result<(), Refusal> {
     let wrong = |why: String| Err(Refusal::invalid(why).about(About::NodeCount));
     let counted = !request.counted_features.is_empty();
     if let Some(switches) = request.switches {

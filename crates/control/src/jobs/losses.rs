@@ -76,10 +76,9 @@ pub(crate) fn elsewhere(machine: &Machine, spec: &JobSpec) -> Option<JobSpec> {
         losses: None,
         ..spec.clone()
     };
-    for component in &mut other.further_components {
-        component.request.avoid.extend_from_slice(&failed);
+    for request in other.requests_mut() {
+        request.avoid.extend_from_slice(&failed);
     }
-    other.request.avoid.extend(failed);
     Some(other)
 }
 

@@ -10,7 +10,7 @@ use cosy_model::{Span, Time};
 /// Until when a job that could start since `eligible`, but for others, is kept to its number of
 /// switches. `None` where it is kept to none.
 pub(crate) fn until(request: &ResourceRequest, eligible: Time, max_wait: Span) -> Option<Time> {
-    let switches = request.switches.filter(|switches| !switches.waited)?;
+    let switches = request.kept_to_switches()?;
     Some(eligible + switches.waits(max_wait))
 }
 

@@ -29,7 +29,6 @@ use crate::machine::network::Network;
 use crate::machine::nodes::{Link, Node};
 use crate::machine::passages::Passages;
 use crate::machine::returning::Returning;
-
 use crate::record::NodeRow;
 use cosy_model::node::AttemptKey;
 use cosy_model::{ClockStep, JobId, NodeId, NodeSpec, NodeState, Span, Time};

@@ -35,24 +35,18 @@ impl Network {
 }
 
 fn tree(switches: &[SwitchSpec], nodes: usize, id_of: impl Fn(&str) -> Option<NodeId>) -> Topology {
-    let mut leaves: Vec<NodeMask> = Vec::new();
-    let mut under: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
-    for leaf in switches.iter().filter(|switch| switch.switches.is_empty()) {
-        under.insert(&leaf.name, vec![leaves.len() as u32]);
-        leaves.push(leaf.nodes.iter().filter_map(|name| id_of(name)).collect());
-    }
-    let mut above = Vec::new();
+    let leaves = switches.iter().filter(|switch| switch.switches.is_empty());
+    let numbers: BTreeMap<&str, u32> = leaves.clone().map(|leaf| &*leaf.name).zip(0..).collect();
+    let nodes_of = |leaf: &SwitchSpec| leaf.nodes.iter().filter_map(|name| id_of(name)).collect();
+    let number = |switch: &SwitchSpec| numbers.get(&*switch.name).copied();
+    let mut under = topology::under(switches, |switch| number(switch).into_iter().collect());
     let levels = topology::levels(switches).into_iter().zip(switches);
-    let levels = levels.filter_map(|(level, switch)| Some((level?, switch)));
-    let mut levels: Vec<(u32, &SwitchSpec)> = levels.filter(|(level, _)| *level > 0).collect();
-    levels.sort_by_key(|(level, _)| *level);
-    for (level, switch) in levels {
-        let below = switch.switches.iter();
-        let below = below.filter_map(|name| under.get(name.as_str()));
-        let leaves: Vec<u32> = below.flatten().copied().collect();
-        above.push((level, leaves.clone()));
-        under.insert(&switch.name, leaves);
-    }
+    let above = levels.filter_map(|(level, switch)| {
+        let level = level.filter(|level| *level > 0)?;
+        Some((level, under.remove(&*switch.name)?))
+    });
+    let above = above.collect();
+    let leaves: Vec<NodeMask> = leaves.map(nodes_of).collect();
     Topology::new(nodes, leaves, above)
 }
 

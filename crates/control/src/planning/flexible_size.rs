@@ -49,10 +49,8 @@ fn further(rooms: &Rooms, id: JobId) -> Option<(WaitingJob, u32)> {
     let waiting = as_it_waited(rooms, job)?;
     let demand = waiting.demand.first();
     // Whether more nodes are as near as it asks for is not looked at.
-    let near = demand.max_switches.is_some() || demand.segment.is_some() || request.contiguous;
-    let least = demand
-        .nodes
-        .filter(|_| !near && request.switches.is_none())?;
+    let near = request.switches.is_some() || demand.segment.is_some() || request.contiguous;
+    let least = demand.nodes.filter(|_| !near)?;
     let most = demand.max_nodes.map_or(most, |n| n.min(most));
     let more = most.checked_sub(least).filter(|more| *more > 0)?;
     Some((waiting, more))

@@ -32,7 +32,8 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     if !job.is_waiting() {
         return;
     }
-    asks_less_with_time(rooms, turn, id);
+    forgive(rooms, turn, id);
+    settle_for_more(rooms, turn, id);
     let Some(job) = rooms.jobs.get(&id) else {
         return;
     };
@@ -91,15 +92,6 @@ pub(crate) fn review(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
         rooms.jobs.count_queued(turn, base, false);
         refill_interactive(rooms, turn, id);
     }
-}
-
-/// The request of a waiting job may be another one by now: what it does not insist on any more.
-fn asks_less_with_time(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
-    let lost = rooms.jobs.get(&id).map(|job| job.spec().losses.is_some());
-    if lost == Some(true) {
-        forgive(rooms, turn, id);
-    }
-    settle_for_more(rooms, turn, id);
 }
 
 /// When a job that could start since then settles for more switches than it asks for.

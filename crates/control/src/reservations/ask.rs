@@ -3,6 +3,7 @@
 
 pub(crate) mod procedures;
 
+use crate::jobs::check::check_nearness;
 use cosy_model::reservation::{ReservationSpec, StartChoice};
 use cosy_model::{AccessLevel, QueueId, Refusal, Span, Time, limits};
 use cosy_sched::{Component, Holds};
@@ -59,6 +60,7 @@ pub(super) fn check_ask(ask: &ReservationSpec) -> Result<(), Refusal> {
         )));
     }
     super::share::check(&ask.sharing)?;
+    check_nearness(&ask.request)?;
     if ask.request.nodes == Some(0) && !ask.licenses.is_empty() {
         return Err(Refusal::invalid(
             "licences cannot be reserved alone: jobs run on the nodes of their reservation, so give the nodes or tasks that they need with -N or -n beside -L",

@@ -6,6 +6,7 @@ use crate::jobs::switches::{first_until, until};
 use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::JobId;
+use cosy_model::job::SwitchRequest;
 
 /// Where the job has waited long enough, it takes any number of switches.
 pub(crate) fn settle_for_more(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
@@ -20,9 +21,7 @@ pub(crate) fn settle_for_more(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
         return;
     }
     let mut spec = job.spec().clone();
-    let further = spec.further_components.iter_mut();
-    let further = further.map(|component| &mut component.request);
-    for request in std::iter::once(&mut spec.request).chain(further) {
+    for request in spec.requests_mut() {
         let waited = until(request, eligible, max_wait).is_some_and(|until| until <= now);
         if let Some(switches) = request.switches.as_mut().filter(|_| waited) {
             switches.waited = true;
@@ -37,19 +36,18 @@ pub(crate) fn waits_anew(rooms: &mut Rooms, turn: &mut Turn, id: JobId) {
     let Some(job) = rooms.jobs.get_mut(&id) else {
         return;
     };
-    let mut spec = job.spec().clone();
-    let further = spec.further_components.iter_mut();
-    let further = further.map(|component| &mut component.request);
-    let all = std::iter::once(&mut spec.request).chain(further);
-    let switches = all.filter_map(|request| request.switches.as_mut());
-    let waited: Vec<bool> = switches
-        .map(|switches| std::mem::take(&mut switches.waited))
-        .collect();
-    if waited.is_empty() {
+    let asked = job.spec().components().map(|own| own.request.switches);
+    let asked: Vec<SwitchRequest> = asked.flatten().collect();
+    if asked.is_empty() {
         return;
     }
     job.eligible = None.into();
-    if waited.contains(&true) {
+    if asked.iter().any(|switches| switches.waited) {
+        let mut spec = job.spec().clone();
+        let switches = spec
+            .requests_mut()
+            .filter_map(|request| request.switches.as_mut());
+        switches.for_each(|switches| switches.waited = false);
         asks_for(rooms, turn, id, spec);
     }
 }

@@ -43,16 +43,16 @@ pub(crate) fn place(
 /// The same request without its numbers of switches, where it does not insist on them: as in Slurm a
 /// job that no so few switches could ever have waits for nothing.
 fn on_any_switches(spec: &JobSpec) -> Option<JobSpec> {
-    let asks = |request: &ResourceRequest| request.switches.is_some_and(|own| !own.waited);
-    let any = spec.components().any(|component| asks(component.request));
-    if !any || spec.dialect == Dialect::Cosy {
+    let mut kept = spec
+        .components()
+        .filter_map(|own| own.request.kept_to_switches());
+    if spec.dialect == Dialect::Cosy || kept.next().is_none() {
         return None;
     }
     let mut other = spec.clone();
-    other.request.switches = None;
-    for component in &mut other.further_components {
-        component.request.switches = None;
-    }
+    other
+        .requests_mut()
+        .for_each(|request| request.switches = None);
     Some(other)
 }
 
@@ -173,7 +173,10 @@ pub(crate) fn demand(
         counted: machine.counted(request, &allowed),
         tiers: tiers(config, machine, request, &allowed)?,
         required: mask(machine, &request.require)?,
-        max_switches: topology.as_ref().and(max_switches(request)),
+        max_switches: topology
+            .as_ref()
+            .and(request.kept_to_switches())
+            .map(|kept| kept.most),
         segment: topology.as_ref().and(request.segment),
         topology,
         contiguous: request.contiguous && several,
@@ -288,12 +291,6 @@ fn allowed(
         .about(About::Node));
     }
     Ok(allowed)
-}
-
-/// The most leaf switches, while the job waits for so few.
-fn max_switches(request: &ResourceRequest) -> Option<u32> {
-    let switches = request.switches.filter(|switches| !switches.waited);
-    switches.map(|switches| switches.most)
 }
 
 /// Preferred nodes first, then those with preferred features, then each set in turn; at last the
