@@ -28,7 +28,7 @@ pub use cosy_config::Faults;
 use cosy_config::{Check, Size};
 use cosy_control::{ClusterConfig, ReservationPolicy};
 use cosy_model::policy::Enforce;
-use cosy_model::{JobId, Uid, limits};
+use cosy_model::{JobId, Uid, limits, text};
 use nodes::{Node, NodeSet, nodes, sets};
 use policy::{Policy, policy};
 use queues::{Queue, admitted_is_enforced, default_queue, queues};
@@ -297,8 +297,7 @@ fn cluster_name(check: &mut Check<'_>, cluster: Option<&Cluster>) -> String {
     let Some(name) = cluster.and_then(|c| c.name.as_ref()) else {
         return "cosy".to_owned();
     };
-    let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if name.get_ref().is_empty() || !name.get_ref().chars().all(fine) {
+    if !text::is_word(name.get_ref()) {
         check.fault(name.span().start, "a cluster's name has letters, digits, '-' and '_' only");
     }
     name.get_ref().clone()

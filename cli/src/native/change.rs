@@ -174,7 +174,7 @@ pub fn command() -> Command {
         .arg(values("sets", "SET[,...]", "Node sets in order"))
         .arg(
             value("switches", "N[@TIME]", "Most switches, and how long it waits for them; 0: any")
-                .value_parser(switches),
+                .value_parser(SwitchRequest::of_change),
         )
         .arg(
             value("depend", "LIST", "Conditions, in place of all present ones")
@@ -209,13 +209,6 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         change: Box::new(change),
     })?;
     report(context, reply, matches.get_flag("json"))
-}
-
-fn switches(text: &str) -> Result<SwitchRequest, String> {
-    match text {
-        "0" => Ok(SwitchRequest::of(0)),
-        text => SwitchRequest::of_words(text),
-    }
 }
 
 fn change(m: &ArgMatches) -> anyhow::Result<JobChange> {

@@ -31,9 +31,7 @@ pub(super) fn switches(
         .collect();
     let mut names = BTreeSet::new();
     for (table, switch) in tables.iter().zip(&all) {
-        let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let long = switch.name.len() > limits::SWITCH_NAME_BYTES;
-        if switch.name.is_empty() || long || !switch.name.chars().all(fine) {
+        if !topology::is_name(&switch.name) {
             let what = "the name of a switch has letters, digits, '-' and '_' only, 63 at most";
             check.fault(table.name.span().start, what);
         }

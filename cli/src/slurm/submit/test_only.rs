@@ -9,7 +9,7 @@ use crate::{Context, exit, times};
 use cosy_client::CallError;
 use cosy_model::api::{Reply, Request, Submission};
 use cosy_model::reservation::{PlainTerms, Quote, ReservationSpec, Sharing, StartChoice};
-use cosy_model::{JobId, JobSpec, Span, Time};
+use cosy_model::{JobId, JobSpec, Settings, Span, Time};
 use cosy_slurm::sentences;
 use cosy_slurm::submit::{Line, Program};
 use cosy_slurm::times::timestamp;
@@ -20,10 +20,17 @@ const WITHOUT_LIMIT: Span = Span::from_minutes(365 * 24 * 60);
 /// Prints when the job would start; gives the exit code.
 pub fn run(context: &Context, program: Program, submission: &Submission) -> u8 {
     let spec = &submission.spec;
-    match quote(context, spec).or_else(|e| on_any_switches(context, spec).ok_or(e)) {
-        Ok(quote) => {
-            let (quote, why) = choice(context, spec, quote);
-            let Some(text) = sentence(context, spec, &quote) else {
+    let quotes = match quote(context, spec) {
+        Ok(few) => Ok((few, on_any_switches(context, spec))),
+        Err(e) => on_any_switches(context, spec)
+            .map(|any| (any, None))
+            .ok_or(e),
+    };
+    match quotes {
+        Ok((few, any)) => {
+            let settings = settings(context);
+            let (quote, why) = choice(spec, few, any, settings.max_switch_wait);
+            let Some(text) = sentence(spec, &quote, settings.next_job) else {
                 return failed(sentences::PARTITION_LIMIT);
             };
             for text in std::iter::once(text).chain(why) {
@@ -56,20 +63,30 @@ fn on_any_switches(context: &Context, spec: &JobSpec) -> Option<Box<Quote>> {
     quote(context, &any).ok()
 }
 
+fn settings(context: &Context) -> Box<Settings> {
+    match context.ask(Request::Settings) {
+        Ok(Reply::Settings(settings)) => settings,
+        Ok(_) | Err(_) => Box::new(Settings {
+            max_switch_wait: Span::UNLIMITED,
+            ..Settings::default()
+        }),
+    }
+}
+
 /// What becomes of a job that asks for few switches: it waits for them, or takes others once it has
 /// waited long enough. With what else there would be.
-fn choice(context: &Context, spec: &JobSpec, few: Box<Quote>) -> (Box<Quote>, Option<String>) {
-    let asked = spec.request.switches.zip(few.plain_start);
-    let any = asked.and_then(|_| on_any_switches(context, spec));
-    let (Some((switches, on_few)), Some(mut any)) = (asked, any) else {
+fn choice(
+    spec: &JobSpec,
+    few: Box<Quote>,
+    any: Option<Box<Quote>>,
+    max_wait: Span,
+) -> (Box<Quote>, Option<String>) {
+    let starts = |any: &Quote| few.plain_start.zip(any.plain_start);
+    let (Some(switches), Some(mut any)) = (spec.request.switches, any) else {
         return (few, None);
     };
-    let Some(on_any) = any.plain_start.filter(|start| *start < on_few) else {
+    let Some((on_few, on_any)) = starts(&any).filter(|(few, any)| any < few) else {
         return (few, None);
-    };
-    let max_wait = match context.ask(Request::Settings) {
-        Ok(Reply::Settings(settings)) => settings.max_switch_wait,
-        Ok(_) | Err(_) => Span::UNLIMITED,
     };
     let until = any.now + switches.waits(max_wait);
     let zone = times::now();
@@ -93,10 +110,7 @@ fn choice(context: &Context, spec: &JobSpec, few: Box<Quote>) -> (Box<Quote>, Op
 
 /// When a job like this would start; `None` when that is unknown, or never.
 pub fn start(context: &Context, spec: &JobSpec) -> Option<Time> {
-    match context.ask(question(context, spec)) {
-        Ok(Reply::Quote(quote)) => quote.plain_start,
-        Ok(_) | Err(_) => None,
-    }
+    quote(context, spec).ok()?.plain_start
 }
 
 fn failed(why: &str) -> u8 {
@@ -147,12 +161,8 @@ fn queue_limit(context: &Context, spec: &JobSpec) -> Option<Span> {
     ours.spec.default_time.or(ours.spec.max_time)
 }
 
-fn sentence(context: &Context, spec: &JobSpec, quote: &Quote) -> Option<String> {
+fn sentence(spec: &JobSpec, quote: &Quote, next: JobId) -> Option<String> {
     let start = quote.plain_start?;
-    let next = match context.ask(Request::Settings) {
-        Ok(Reply::Settings(settings)) => settings.next_job,
-        Ok(_) | Err(_) => JobId(0),
-    };
     let slot = quote.choice.and_then(|at| quote.slots.get(at as usize));
     let nodes = slot.or(quote.slots.first()).map_or("(null)", |s| &s.nodes);
     let start = timestamp(start, times::now().time_zone());

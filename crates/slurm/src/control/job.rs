@@ -132,8 +132,7 @@ pub fn read(words: &[String], now: &Zoned) -> Result<Update, UpdateError> {
             "TimeLimit" => update.limit = Some(limit_of(pair.text())?),
             "Contiguous" => {
                 update.needs_admin = true;
-                let yes = pair.text().eq_ignore_ascii_case("yes") || pair.text() == "1";
-                update.change.contiguous = Some(yes);
+                update.change.contiguous = Some(yes(key, pair.text())?);
             }
             _ => set(&mut update, key, pair, now)?,
         }
@@ -209,10 +208,7 @@ fn numbers(change: &mut JobChange, key: &str, pair: &Pair<'_>) -> Result<(), Upd
             change.max_nodes = text.contains('-').then_some(nodes.most);
         }
         "Switches" => {
-            let none = text == "0";
-            let read = SwitchRequest::of_words(text);
-            let read = read.map_err(|_| bad());
-            change.switches = Some(if none { SwitchRequest::of(0) } else { read? });
+            change.switches = Some(SwitchRequest::of_change(text).map_err(|_| bad())?);
         }
         "Priority" => change.priority = Some(number()?),
         "Nice" if pair.value.is_none() => change.nice = Some(100),

@@ -7,7 +7,7 @@ use super::reader::Reader;
 use super::write::quoted;
 use cosy_model::{Span, limits};
 
-/// The only one of `SchedulerParameters` that means something here.
+/// Those of `SchedulerParameters` that mean something here: how long batch jobs are not looked at.
 const BATCH_DELAY: &str = "batch_sched_delay=";
 /// How long a job may wait for few switches.
 const SWITCH_WAIT: &str = "max_switch_wait=";

@@ -19,9 +19,7 @@ impl Reader {
                 self.note(line, "neither SwitchName nor BlockName: left out");
                 continue;
             };
-            let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-            let long = name.len() > limits::SWITCH_NAME_BYTES;
-            if long || !name.chars().all(fine) {
+            if !topology::is_name(name) {
                 self.note(line, &format!("no switch can be called '{name}' here: left out"));
                 continue;
             }

@@ -1,33 +1,26 @@
 //! `scontrol show topology`: one line for each switch. Source: scontrol(1); topology.conf(5).
 
 use cosy_model::{SwitchSpec, fold, topology};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines of all switches, as they are configured; of a name only those of the switch, or above the
 /// node, that has it.
 pub fn lines(switches: &[SwitchSpec], name: Option<&str>) -> Vec<String> {
-    let levels = topology::levels(switches).into_iter().zip(switches);
-    let mut levels: Vec<(u32, &SwitchSpec)> = levels
-        .map(|(level, switch)| (level.unwrap_or(0), switch))
-        .collect();
-    let told = levels.clone();
-    levels.sort_by_key(|(level, _)| *level);
-    let mut under: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for (_, switch) in &levels {
-        let below = switch.switches.iter();
-        let below = below.filter_map(|name| under.get(name.as_str()));
-        let own = switch.nodes.iter().map(String::as_str);
-        let nodes = below.flatten().copied().chain(own).collect();
-        under.insert(&switch.name, nodes);
-    }
-    let nodes = |switch: &SwitchSpec| under.get(switch.name.as_str());
-    let meant = |(_, switch): &&(u32, &SwitchSpec)| {
-        name.is_none_or(|name| {
-            switch.name == name || nodes(switch).is_some_and(|nodes| nodes.contains(name))
-        })
+    let under = topology::under(switches, |switch| switch.nodes.clone());
+    let nodes = |switch: &SwitchSpec| {
+        let mut nodes: Vec<&str> = under
+            .get(&*switch.name)
+            .into_iter()
+            .flatten()
+            .map(|name| &**name)
+            .collect();
+        nodes.sort_unstable();
+        nodes
     };
-    let line = |(level, switch): &(u32, &SwitchSpec)| {
-        let nodes: Vec<&str> = nodes(switch).into_iter().flatten().copied().collect();
+    let meant = |(_, switch): &(Option<u32>, &SwitchSpec)| {
+        name.is_none_or(|name| switch.name == name || nodes(switch).contains(&name))
+    };
+    let line = |(level, switch): (Option<u32>, &SwitchSpec)| {
+        let (level, nodes) = (level.unwrap_or(0), nodes(switch));
         let mut line = format!("SwitchName={} Level={level} LinkSpeed=1", switch.name);
         if !nodes.is_empty() {
             line.push_str(&format!(" Nodes={}", fold(&nodes)));
@@ -37,7 +30,8 @@ pub fn lines(switches: &[SwitchSpec], name: Option<&str>) -> Vec<String> {
         }
         line
     };
-    told.iter().filter(meant).map(line).collect()
+    let all = topology::levels(switches).into_iter().zip(switches);
+    all.filter(meant).map(line).collect()
 }
 
 #[cfg(test)]

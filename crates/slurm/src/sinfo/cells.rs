@@ -186,7 +186,6 @@ fn first(out: &mut String, group: &Group<'_>, text: impl Fn(&NodeWithState<'_>) 
     }
 }
 
-/// The least and the greatest; one number where they are the same.
 /// The weight of a node; other numbers are 1 here.
 fn one(field: Field, of: &NodeWithState<'_>) -> Option<u64> {
     Some(if field == Field::Weight {
@@ -196,6 +195,7 @@ fn one(field: Field, of: &NodeWithState<'_>) -> Option<u64> {
     })
 }
 
+/// The least and the greatest; one number where they are the same.
 fn range(out: &mut String, group: &Group<'_>, number: impl Fn(&NodeWithState<'_>) -> Option<u64>) {
     let numbers = || group.nodes.iter().filter_map(&number);
     let written = match (numbers().min(), numbers().max()) {
