@@ -29,6 +29,14 @@ fn submitted(c: &Cluster, words: &[&str]) -> JobId {
     JobId(c.run(words).expect(0).out.trim().parse().unwrap())
 }
 
+/// A job of two whole nodes for some minutes.
+const TWO_NODES: [&str; 6] = ["--exclusive", "-N2", "-t", "5", "--wrap", "true"];
+
+fn on_two_nodes(c: &Cluster, more: &[&str]) -> JobId {
+    let submit = ["sbatch", "--parsable", "-o", "/dev/null"];
+    submitted(c, &[&submit, &TWO_NODES[..], more].concat())
+}
+
 /// A job that has a node of each switch for itself.
 fn scattered(c: &Cluster) -> JobId {
     let words = "sbatch --parsable --exclusive -w n1,n3 -t 60 -o /dev/null --wrap";
@@ -77,30 +85,24 @@ fn nodes_on_one_switch_and_what_the_job_finds() {
 fn a_job_waits_for_one_switch_and_its_owner_is_told() {
     let c = cluster();
     let busy = scattered(&c);
-    let job = [
-        "--exclusive",
-        "-N2",
-        "-t",
-        "5",
-        "--switches=1@30",
-        "--wrap",
-        "true",
-    ];
-    let asked = c
-        .run(&[&["sbatch", "--test-only"], &job[..]].concat())
-        .expect(0);
+    let asked = c.run(
+        &[
+            &["sbatch", "--test-only"],
+            &TWO_NODES[..],
+            &["--switches=1@30"],
+        ]
+        .concat(),
+    );
+    let asked = asked.expect(0);
     let lines: Vec<&str> = asked.err.lines().collect();
     assert!(lines[0].contains("on nodes n[2,4] in partition"), "{asked:?}");
     assert!(lines[1].contains("nodes on one switch are free at"), "{asked:?}");
-    let submit = ["sbatch", "--parsable", "-o", "/dev/null"];
-    let id = submitted(&c, &[&submit[..], &job].concat());
+    let id = on_two_nodes(&c, &["--switches=1@30"]);
     let name = id.to_string();
     let told = c.run(&["cstat", &name]).expect(0).out;
     assert!(told.contains("no more than 1 switch for 00:"), "{told}");
     let shown = c.run(&["scontrol", "show", "job", &name]).expect(0).out;
     assert!(shown.contains("\n   Switches=1@00:30:00\n"), "{shown}");
-    let format = "%all";
-    assert!(c.run(&["squeue", "-o", format]).expect(0).out.contains("1"));
     let cells = c.run(&[
         "squeue",
         "-h",
@@ -110,9 +112,17 @@ fn a_job_waits_for_one_switch_and_its_owner_is_told() {
         "reqswitch:3,wait4switch:6",
     ]);
     assert_eq!(cells.expect(0).out, "1  1800  \n");
+    let job = format!("JobId={name}");
+    for (wrong, want) in [
+        ("Switches=x", "Switches"),
+        ("Contiguous=maybe", "Contiguous"),
+    ] {
+        let said = c.run(&["scontrol", "update", &job, wrong]);
+        assert_eq!(said.code, 1, "{said:?}");
+        assert!(said.err.contains(want), "{said:?}");
+    }
     // It is let go.
-    c.run(&["scontrol", "update", &format!("JobId={name}"), "Switches=0"])
-        .expect(0);
+    c.run(&["scontrol", "update", &job, "Switches=0"]).expect(0);
     c.until_end(id);
     let shown = c.run(&["sacct", "-n", "-P", "-X", "-j", &name, "-o", "NodeList"]);
     assert_eq!(shown.expect(0).out, "n[2,4]\n");
@@ -123,16 +133,8 @@ fn a_job_waits_for_one_switch_and_its_owner_is_told() {
 fn few_switches_become_free_or_the_time_is_over() {
     let c = weighted(|n| if n == 4 { "weight = 5" } else { "" }.into());
     let busy = scattered(&c);
-    let submit = [
-        "sbatch",
-        "--parsable",
-        "-o",
-        "/dev/null",
-        "--exclusive",
-        "-N2",
-    ];
-    let hasty = submitted(&c, &[&submit[..], &["--switches=1@0:02", "--wrap", "true"]].concat());
-    let patient = submitted(&c, &[&submit[..], &["--switches=1@60", "--wrap", "true"]].concat());
+    let hasty = on_two_nodes(&c, &["--switches=1@0:02"]);
+    let patient = on_two_nodes(&c, &["--switches=1@60"]);
     c.until_end(hasty);
     c.run(&["scancel", &busy.to_string()]).expect(0);
     c.until_end(patient);
@@ -217,15 +219,7 @@ fn groups_of_nodes_on_one_switch_each() {
 fn nodes_side_by_side() {
     let c = cluster();
     let busy = scattered(&c);
-    let submit = [
-        "sbatch",
-        "--parsable",
-        "-o",
-        "/dev/null",
-        "--exclusive",
-        "-N2",
-    ];
-    let beside = submitted(&c, &[&submit[..], &["--contiguous", "--wrap", "true"]].concat());
+    let beside = on_two_nodes(&c, &["--contiguous"]);
     c.until_state(beside, JobState::Waiting);
     c.run(&["scancel", &busy.to_string()]).expect(0);
     c.until_end(beside);

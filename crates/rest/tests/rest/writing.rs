@@ -243,6 +243,22 @@ fn bodies_without_a_job() {
 }
 
 #[test]
+fn switches_are_asked_for_with_their_wait_in_seconds() {
+    let check = |more: Value, most: u32, wait: Option<i64>| {
+        let request = submit(more).unwrap().spec.request;
+        let switches = request.switches.unwrap();
+        assert_eq!((switches.most, switches.wait.map(Span::secs)), (most, wait));
+    };
+    check(json!({"minimum_nodes": 2, "required_switches": 1}), 1, None);
+    check(json!({"minimum_nodes": 2, "required_switches": 2, "wait_for_switch": 95}), 2, Some(95));
+    let none = submit(json!({"required_switches": 0, "wait_for_switch": 95, "segment_size": 0}));
+    let none = none.unwrap().spec.request;
+    assert_eq!((none.switches, none.segment), (None, None));
+    let segments = submit(json!({"minimum_nodes": 4, "segment_size": 2})).unwrap();
+    assert_eq!(segments.spec.request.segment, Some(2));
+}
+
+#[test]
 fn warnings_name_what_has_no_effect() {
     let mut body = job(json!({"tasks_per_board": 2, "colour": "red", "threads_per_core": 1}));
     body["script"] = "#!/bin/sh\n#SBATCH -n 5\n".into();
