@@ -7,6 +7,7 @@ mod clocks;
 mod descriptors;
 pub mod figures;
 mod ids;
+pub mod library;
 mod limits;
 mod processes;
 mod signals;

@@ -6,8 +6,10 @@
 use super::abi::OPERATION_SUCCEEDED;
 use super::abi::{Data, Info, Module, NAMESPACE_BYTES, OpDone, Proc, SUCCESS, Value, kind};
 use super::infos::Infos;
+use crate::sys;
+use crate::sys::library::{Symbols, text};
 use nix::libc;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 
 /// The major version whose binary interface is known ([`super::abi`]).
@@ -50,7 +52,7 @@ impl Library {
     /// # Errors
     /// Not there, not libpmix, or of another major version than [`MAJOR`].
     pub fn open(name: &CStr) -> Result<Self, String> {
-        let at = Opened::new(name)?;
+        let at = sys::library::Library::open(name, Symbols::Shared)?;
         // SAFETY (here and below): the library's published headers give the function of
         // this name this type, in every release.
         let version: GetVersion = unsafe { at.function(c"PMIx_Get_version")? };
@@ -209,56 +211,6 @@ fn check_version(version: &str) -> Result<(), String> {
     Err(format!("this is '{version}'; a PMIx library of version {MAJOR} is needed"))
 }
 
-struct Opened(*mut c_void);
-
-impl Opened {
-    fn new(name: &CStr) -> Result<Self, String> {
-        // Its plugins look its symbols up among those of the whole program.
-        let flags = libc::RTLD_NOW | libc::RTLD_GLOBAL;
-        // SAFETY: the initialisers of a library of the user's choice run, in a process
-        // of the user's own.
-        let handle = unsafe { libc::dlopen(name.as_ptr(), flags) };
-        if handle.is_null() {
-            return Err(dl_error(name));
-        }
-        Ok(Self(handle))
-    }
-
-    /// # Safety
-    /// `F` must be the type of the function of this name.
-    unsafe fn function<F: Copy>(&self, name: &CStr) -> Result<F, String> {
-        const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-        // SAFETY: the handle is of an open library.
-        let at = unsafe { libc::dlsym(self.0, name.as_ptr()) };
-        if at.is_null() {
-            return Err(dl_error(name));
-        }
-        // SAFETY: a function's address is as large as a data pointer here (checked), it
-        // is not null, and its type is the caller's promise.
-        Ok(unsafe { std::mem::transmute_copy(&at) })
-    }
-}
-
-fn dl_error(name: &CStr) -> String {
-    // SAFETY: gives null or a text that stays until the next call in this thread.
-    let reason = unsafe { text(libc::dlerror()) };
-    let name = name.to_string_lossy();
-    match reason.starts_with(&*name) {
-        true => reason,
-        false => format!("{name}: {reason}"),
-    }
-}
-
-/// # Safety
-/// Null, or a text ended by NUL.
-unsafe fn text(at: *const c_char) -> String {
-    if at.is_null() {
-        return String::new();
-    }
-    // SAFETY: the caller's promise.
-    unsafe { CStr::from_ptr(at) }.to_string_lossy().into_owned()
-}
-
 /// # Safety
 /// Null, or an array from malloc of texts from malloc, ended by null. It is gone then.
 unsafe fn take_list(list: *mut *mut c_char) -> Vec<Vec<u8>> {
@@ -277,14 +229,6 @@ unsafe fn take_list(list: *mut *mut c_char) -> Vec<Vec<u8>> {
         libc::free(list.cast());
     }
     all
-}
-
-/// A name for the dynamic linker.
-///
-/// # Errors
-/// A NUL inside.
-pub fn c_name(name: &[u8]) -> Result<CString, String> {
-    CString::new(name).map_err(|_| "the library's name has a NUL byte inside".to_owned())
 }
 
 #[cfg(test)]

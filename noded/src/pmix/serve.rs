@@ -12,6 +12,7 @@ use super::scope::{self, Scope};
 use super::words::{FRAME, FromHelper, Setup, ToHelper};
 use super::{EXCHANGE_BYTES, facts};
 use crate::sys;
+use crate::sys::library::c_name;
 use cosy_model::OsText;
 use cosy_proto::frame::{self, Decoder};
 use nix::fcntl::OFlag;
@@ -79,7 +80,7 @@ fn take_descriptors() {
 
 fn serve(link: &mut Link, setup: Setup, directory: &Path) -> Result<(), String> {
     make_directories(&setup, directory)?;
-    let name = library::c_name(&setup.library.0)?;
+    let name = c_name(&setup.library.0)?;
     let library = Library::open(&name).map_err(|e| not_installed(&setup, &e))?;
     let (sender, events) = mpsc::channel();
     let (ear, wake) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)
@@ -125,7 +126,7 @@ fn start(library: &Library, setup: &Setup) -> Result<Variables, String> {
     library.start(&callbacks::MODULE, &mut infos)?;
     let ranks = setup.layout.ranks_of(setup.node);
     let mut infos = Infos::new(&facts::of_job(setup), library)?;
-    let name = library::c_name(setup.namespace.as_bytes())?;
+    let name = c_name(setup.namespace.as_bytes())?;
     library.register_namespace(&name, ranks.len(), &mut infos)?;
     let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
     let variables = |rank: u32| {

@@ -8,7 +8,7 @@ use rustix::net::sockopt;
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::time::Duration;
 use tokio::io::Interest;
@@ -217,6 +217,20 @@ pub fn ask_whether_it_is_there(tcp: &impl AsFd, silence_ms: u32, every: Duration
     let _ = sockopt::set_tcp_keepidle(tcp, every);
     let _ = sockopt::set_tcp_keepintvl(tcp, every);
     let _ = sockopt::set_socket_keepalive(tcp, true);
+}
+
+/// What was standard output, for this process alone; what libraries print goes nowhere from now on.
+///
+/// # Errors
+/// There is none, or no descriptor for it.
+pub fn take_output() -> io::Result<File> {
+    let nowhere = File::options().write(true).open("/dev/null")?;
+    let output = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
+    // SAFETY: standard output is nobody's own; it stays open, on another file.
+    if unsafe { libc::dup2(nowhere.as_raw_fd(), libc::STDOUT_FILENO) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(File::from(output))
 }
 
 /// A file in memory for what a hook prints.
