@@ -332,6 +332,7 @@ fn reports() -> Vec<NodeReport> {
                     ..Amounts::default()
                 },
                 gpu_types: vec!["a".into(), "b".into()],
+                shards: Vec::new(),
                 devices: vec!["fpga".into()],
                 features: vec!["fast".into()],
                 boot_id: "1".into(),

@@ -8,6 +8,7 @@ mod values;
 
 use crate::cgroup::Processes;
 use crate::devices::Devices;
+use crate::gpus::GpuSearch;
 use cosy_config::Faults;
 use cosy_model::node::Allocation;
 use cosy_model::{CountedResources, Gid, MiB, Uid, variables};
@@ -82,8 +83,11 @@ pub struct Config {
     pub memory: Option<MiB>,
     /// Disk, else what the spool's file system has.
     pub disk: Option<MiB>,
-    /// GPUs and other things with numbers.
+    /// GPUs and other things with numbers: what is configured, and from the start of the daemon on
+    /// what was found.
     pub devices: Devices,
+    /// How GPUs are looked for.
+    pub gpu_search: GpuSearch,
     /// Other countable resources.
     pub other: CountedResources,
     /// Words that jobs may ask nodes for.

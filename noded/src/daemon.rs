@@ -4,6 +4,7 @@
 //! Nothing in here waits but the loop itself. What a node does is in [`crate::node`].
 
 mod commands;
+mod gpus;
 mod health;
 mod orders;
 mod reload;
@@ -14,6 +15,7 @@ mod stop;
 
 use crate::clock::{self, ControllerClock};
 use crate::config::Config;
+use crate::gpus::GpusFound;
 use crate::hooks::Reaper;
 use crate::lease::Lease;
 use crate::link::{LinkEvent, ObeyedLink};
@@ -62,6 +64,10 @@ pub enum Event {
     Hook(HookEnd),
     /// What the jobs use was measured.
     Sampled(Vec<Measured>),
+    /// Whether all GPUs are there, or why that is not known.
+    GpuLook(Result<GpusFound, String>),
+    /// The helper that looked for them has ended.
+    GpuLookOver,
     /// The periodic health check ended.
     Health(Result<(), String>),
     /// Something that concerns a step.
@@ -131,6 +137,7 @@ struct Daemon {
     out: Vec<u8>,
     heartbeat: Duration,
     problem: Option<String>,
+    gpus: gpus::Gpus,
     checking: Checking,
     /// Jobs are being measured.
     sampling: bool,
@@ -168,8 +175,12 @@ pub fn run(config: Config, options: Options, set_log: SetLog) -> anyhow::Result<
     result
 }
 
-async fn work(config: Config, options: Options, set_log: SetLog) -> anyhow::Result<()> {
-    let (mut daemon, mut queue, mut signals) = Daemon::start(config, options, set_log)?;
+async fn work(mut config: Config, options: Options, set_log: SetLog) -> anyhow::Result<()> {
+    let gpus = match options.virtual_nodes {
+        Some(_) => gpus::Gpus::default(),
+        None => gpus::Gpus::at_start(&mut config).await,
+    };
+    let (mut daemon, mut queue, mut signals) = Daemon::start(config, options, set_log, gpus)?;
     let stop = daemon.turn(&mut queue, &mut signals).await;
     daemon.stop(stop, &mut queue, &mut signals).await;
     Ok(())
@@ -276,6 +287,8 @@ impl Daemon {
             Event::Link(event) => self.link_event(event),
             Event::Relay(event) => self.relay_event(event),
             Event::Health(result) => self.health(result),
+            Event::GpuLook(result) => self.gpus_looked_at(result),
+            Event::GpuLookOver => self.gpu_look_over(),
             Event::Sampled(all) => self.sampled(&all),
             Event::Nursery(event) => self.real(|node| node.nursery_event(event)),
             Event::ShepherdGone(key) => self.real(|node| node.shepherd_gone(key)),

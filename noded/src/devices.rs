@@ -5,6 +5,8 @@
 //! controller chooses numbers, this module finds what is behind them. Knows nothing of
 //! control groups but what they are to deny.
 
+use crate::gpus::Vendor;
+use cosy_model::device::SHARD;
 use cosy_model::node::Allocation;
 use cosy_model::{CountedResources, OsText, variables};
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+/// The part of a GPU that a program may use at most, in per cent. Source: NVIDIA, Multi-Process
+/// Service, chapter on provisioning.
+const MPS_PART: &str = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE";
 
 /// A device as the kernel numbers it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -55,6 +61,12 @@ pub struct Device {
     pub numa: Option<u32>,
     /// What programs call it, when not by its number.
     pub id: Option<String>,
+    /// Who made it, of a GPU.
+    pub vendor: Vendor,
+    /// The place of a GPU among all of the node, shared or not.
+    pub index: u32,
+    /// A GPU is given out in so many shards instead of as a whole.
+    pub shards: Option<u32>,
 }
 
 /// All of a node, as configured.
@@ -84,12 +96,41 @@ impl<'a> Held<'a> {
         }
     }
 
-    fn others_of(&self, name: &str) -> &[u32] {
+    fn others_of(&self, name: &str) -> &'a [u32] {
         self.others.get(name).map_or(&[], Vec::as_slice)
     }
 }
 
 impl Devices {
+    /// GPUs in their order; of those with shards come pieces of the resource `shard` instead.
+    pub fn of(all: Vec<Device>) -> Self {
+        let mut devices = Self::default();
+        for (gpu, index) in all.into_iter().zip(0..) {
+            let gpu = Device { index, ..gpu };
+            match gpu.shards {
+                None => devices.gpus.push(gpu),
+                Some(shards) => {
+                    let pieces = devices.others.entry(SHARD.to_owned()).or_default();
+                    pieces.extend(std::iter::repeat_n(gpu, shards as usize));
+                }
+            }
+        }
+        devices
+    }
+
+    /// How many shards each GPU has that is given out in shards, in the order of their numbers.
+    pub fn shards(&self) -> Vec<u32> {
+        let pieces = self.others.get(SHARD).map_or(&[][..], Vec::as_slice);
+        let mut all: Vec<(u32, u32)> = Vec::new();
+        for piece in pieces.iter().filter(|p| p.shards.is_some()) {
+            match all.last_mut() {
+                Some((index, count)) if *index == piece.index => *count += 1,
+                Some(_) | None => all.push((piece.index, 1)),
+            }
+        }
+        all.into_iter().map(|(_, count)| count).collect()
+    }
+
     /// Number of GPUs.
     pub fn gpu_count(&self) -> u32 {
         u32::try_from(self.gpus.len()).unwrap_or(u32::MAX)
@@ -114,6 +155,11 @@ impl Devices {
         self.gpus.iter().chain(self.others.values().flatten())
     }
 
+    /// What is opened to use them.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.all().flat_map(|d| &d.files).map(PathBuf::as_path)
+    }
+
     /// True when there are files that others can be kept from.
     pub fn have_files(&self) -> bool {
         self.all().any(|d| !d.files.is_empty())
@@ -124,13 +170,58 @@ impl Devices {
         self.all().any(|d| d.numa.is_some())
     }
 
+    /// Adds others that were found.
+    pub fn add(&mut self, others: Self) {
+        self.gpus.extend(others.gpus);
+        for (name, pieces) in others.others {
+            self.others.entry(name).or_default().extend(pieces);
+        }
+    }
+
+    /// How many of which type, for administrators: `4 a100`.
+    pub fn words(&self) -> String {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for gpu in &self.gpus {
+            let kind = match gpu.kind.is_empty() {
+                true => "without a type",
+                false => &gpu.kind,
+            };
+            *counts.entry(kind).or_default() += 1;
+        }
+        let shards = self.others.get(SHARD).map_or(0, Vec::len);
+        let counts = counts
+            .into_iter()
+            .map(|(kind, count)| format!("{count} {kind}"));
+        let shards = (shards > 0).then(|| format!("{shards} shards"));
+        let all: Vec<String> = counts.chain(shards).collect();
+        all.join(", ")
+    }
+
+    /// In one line, which have lost a file; `never_there`: files that had been none before.
+    pub fn gone(&self, never_there: &[PathBuf]) -> Option<String> {
+        let is_gone = |file: &&PathBuf| !never_there.contains(file) && number_of(file).is_none();
+        let gpus = self.gpus.iter().map(|gpu| ("GPU", gpu.index, gpu));
+        let others = self.others.iter().flat_map(|(name, pieces)| {
+            let pieces = pieces.iter().zip(0..);
+            pieces.map(|(piece, number)| match piece.shards {
+                Some(_) => ("GPU", piece.index, piece),
+                None => (name.as_str(), number, piece),
+            })
+        });
+        let mut lost: Vec<String> = Vec::new();
+        for (name, number, device) in gpus.chain(others) {
+            let file = device.files.iter().find(is_gone);
+            let text = file.map(|f| format!("{name} {number} ({}) is gone", f.display()));
+            lost.extend(text.filter(|text| !lost.contains(text)));
+        }
+        (!lost.is_empty()).then(|| lost.join("; "))
+    }
+
     /// Files that are no devices, or not there: nobody can be kept from them.
     pub fn bad_files(&self) -> Vec<&Path> {
-        let files = self.all().flat_map(|d| &d.files);
-        files
-            .map(PathBuf::as_path)
-            .filter(|f| number_of(f).is_none())
-            .collect()
+        let mut bad: Vec<&Path> = self.files().filter(|f| number_of(f).is_none()).collect();
+        bad.dedup();
+        bad
     }
 
     /// What somebody who has `held` must not open: the files of all others, but not those
@@ -155,35 +246,87 @@ impl Devices {
         foreign.difference(&own).copied().collect()
     }
 
-    /// Variables for somebody who has `held`. `CUDA_VISIBLE_DEVICES` wherever there are
-    /// GPUs: who got none sees none. `kept`: the devices of others cannot be opened.
+    /// Variables for somebody who has `held`. That of the vendor (`CUDA_VISIBLE_DEVICES`) wherever
+    /// there are GPUs: who got none sees none. `kept`: the devices of others cannot be opened.
     pub fn variables(&self, held: Held<'_>, kept: bool) -> Vec<OsText> {
         let mut all = Vec::new();
-        if !self.gpus.is_empty() || !held.gpus.is_empty() {
-            let names = self.gpu_names(held.gpus, kept);
-            all.push(variable("CUDA_VISIBLE_DEVICES", &names));
+        let unknown = held
+            .gpus
+            .iter()
+            .any(|n| self.gpus.get(*n as usize).is_none());
+        if unknown {
+            all.push(variable(Vendor::default().variable(), &texts(held.gpus)));
+        } else {
+            let vendors: BTreeSet<Vendor> = self.all_gpus().map(|g| g.vendor).collect();
+            for vendor in vendors {
+                let names = self.gpu_names(held, vendor, kept);
+                all.push(variable(vendor.variable(), &names));
+            }
         }
+        all.extend(self.shard_limit(held));
         for (name, numbers) in held.others.iter().filter(|(_, n)| !n.is_empty()) {
             let devices = self.others.get(name).map_or(&[][..], Vec::as_slice);
-            let names = names(devices, numbers).unwrap_or_else(|| texts(numbers));
+            let names = match name == SHARD {
+                true => texts(numbers),
+                false => names(devices, numbers).unwrap_or_else(|| texts(numbers)),
+            };
             let name: String = name.chars().map(in_variable).collect();
             all.push(variable(&variables::of_devices(&name), &names));
         }
         all
     }
 
-    /// Names of GPUs as CUDA takes them. It numbers those that it can open, from 0: so
-    /// where the others cannot be opened, a number is the place among one's own.
-    fn gpu_names(&self, numbers: &[u32], kept: bool) -> Vec<String> {
-        if let Some(names) = names(&self.gpus, numbers) {
-            return names;
+    /// All GPUs; those with shards as often as they have some.
+    fn all_gpus(&self) -> impl Iterator<Item = &Device> {
+        let shards = self.others.get(SHARD).into_iter().flatten();
+        self.gpus
+            .iter()
+            .chain(shards.filter(|d| d.shards.is_some()))
+    }
+
+    /// The shards that are held, each as its GPU.
+    fn held_shards<'d>(&'d self, held: Held<'d>) -> impl Iterator<Item = &'d Device> {
+        let pieces = self.others.get(SHARD).map_or(&[][..], Vec::as_slice);
+        let numbers = held.others_of(SHARD).iter();
+        let found = numbers.filter_map(|n| pieces.get(*n as usize));
+        found.filter(|d| d.shards.is_some())
+    }
+
+    /// Names of GPUs of a vendor as its programs take them. They number those that they can open,
+    /// from 0: so where the others cannot be opened, a number is the place among one's own.
+    fn gpu_names(&self, held: Held<'_>, vendor: Vendor, kept: bool) -> Vec<String> {
+        let whole = held.gpus.iter().filter_map(|n| self.gpus.get(*n as usize));
+        let mut own: Vec<&Device> = Vec::new();
+        for gpu in whole.chain(self.held_shards(held)) {
+            if gpu.vendor == vendor && !own.iter().any(|o| o.index == gpu.index) {
+                own.push(gpu);
+            }
         }
-        let hidden = kept && self.gpus.iter().all(|g| !g.files.is_empty());
-        if !hidden {
-            return texts(numbers);
+        let ids: Option<Vec<String>> = own.iter().map(|g| g.id.clone()).collect();
+        if let Some(ids) = ids {
+            return ids;
         }
-        let ordered: BTreeSet<u32> = numbers.iter().copied().collect();
-        (0..ordered.len()).map(|n| n.to_string()).collect()
+        let same = || self.all_gpus().filter(|g| g.vendor == vendor);
+        if kept && same().all(|g| !g.files.is_empty()) {
+            return (0..own.len()).map(|n| n.to_string()).collect();
+        }
+        let indices: BTreeSet<u32> = same().map(|g| g.index).collect();
+        let place = |g: &&Device| indices.range(..g.index).count().to_string();
+        own.iter().map(place).collect()
+    }
+
+    /// Where programs of several jobs share a GPU through NVIDIA's MPS, which part of it each may use
+    /// at most; nothing comes of it without MPS.
+    fn shard_limit(&self, held: Held<'_>) -> Option<OsText> {
+        let mut by_gpu: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
+        let own = self.held_shards(held);
+        for shard in own.filter(|d| d.vendor == Vendor::Nvidia) {
+            let all = shard.shards.unwrap_or(1).max(1);
+            by_gpu.entry(shard.index).or_insert((0, all)).0 += 1;
+        }
+        let parts = by_gpu.into_values().map(|(own, all)| own * 100 / all);
+        let least = parts.min()?.max(1);
+        Some(variable(MPS_PART, &[least.to_string()]))
     }
 
     /// Deals `gpus` out to tasks, `each` to each, those first that are near to a task's
@@ -246,16 +389,17 @@ mod tests {
             kind: kind.to_owned(),
             files: files.iter().map(PathBuf::from).collect(),
             numa: Some(numa),
-            id: None,
+            ..Device::default()
         };
+        let gpus = vec![
+            gpu("a", &["/dev/full"], 0),
+            gpu("a", &["/dev/zero"], 1),
+            gpu("s", &["/dev/null", "/dev/random"], 1),
+            gpu("s", &["/dev/null", "/dev/urandom"], 0),
+        ];
         Devices {
-            gpus: vec![
-                gpu("a", &["/dev/full"], 0),
-                gpu("a", &["/dev/zero"], 1),
-                gpu("s", &["/dev/null", "/dev/random"], 1),
-                gpu("s", &["/dev/null", "/dev/urandom"], 0),
-            ],
             others: [("fpga".to_owned(), vec![Device::default(); 3])].into(),
+            ..Devices::of(gpus)
         }
     }
 
@@ -296,11 +440,104 @@ mod tests {
         check(&plain, &[1, 3], false, &["CUDA_VISIBLE_DEVICES=1,3", fpga]);
         check(&plain, &[1, 3], true, &["CUDA_VISIBLE_DEVICES=0,1", fpga]);
         check(&plain, &[], true, &["CUDA_VISIBLE_DEVICES=", fpga]);
+        // Numbers of before a reload.
+        check(&plain, &[7], true, &["CUDA_VISIBLE_DEVICES=7", fpga]);
         let mut named = devices();
         named.gpus[3].id = Some("MIG-7".to_owned());
         check(&named, &[3], true, &["CUDA_VISIBLE_DEVICES=MIG-7", fpga]);
         check(&named, &[0, 3], false, &["CUDA_VISIBLE_DEVICES=0,3", fpga]);
         check(&Devices::default(), &[], true, &[fpga]);
+    }
+
+    /// One NVIDIA GPU, two of AMD, and one of NVIDIA in four shards, all with files.
+    fn mixed() -> Devices {
+        let gpu = |vendor, shards| Device {
+            files: vec!["/dev/null".into()],
+            vendor,
+            shards,
+            ..Device::default()
+        };
+        Devices::of(vec![
+            gpu(Vendor::Nvidia, None),
+            gpu(Vendor::Amd, None),
+            gpu(Vendor::Amd, None),
+            gpu(Vendor::Nvidia, Some(4)),
+        ])
+    }
+
+    #[test]
+    fn variables_of_vendors_and_shards() {
+        let check = |gpus: &[u32], shards: &[u32], kept, want: &[&str]| {
+            let others = match shards {
+                [] => BTreeMap::new(),
+                _ => BTreeMap::from([(SHARD.to_owned(), shards.to_vec())]),
+            };
+            let got = mixed().variables(held(gpus, &others), kept);
+            let got: Vec<String> = got.iter().map(OsText::lossy).collect();
+            assert_eq!(got, want, "{gpus:?} {shards:?} {kept}");
+        };
+        let none = ["CUDA_VISIBLE_DEVICES=", "ROCR_VISIBLE_DEVICES="];
+        check(&[], &[], true, &none);
+        check(&[2], &[], false, &[none[0], "ROCR_VISIBLE_DEVICES=1"]);
+        check(&[2], &[], true, &[none[0], "ROCR_VISIBLE_DEVICES=0"]);
+        check(&[0, 1], &[], false, &["CUDA_VISIBLE_DEVICES=0", "ROCR_VISIBLE_DEVICES=0"]);
+        let limit = |percent| format!("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE={percent}");
+        let shards = [
+            "CUDA_VISIBLE_DEVICES=1",
+            none[1],
+            &limit(50),
+            "COSY_DEVICES_SHARD=0,3",
+        ];
+        check(&[], &[0, 3], false, &shards);
+        let one = [
+            "CUDA_VISIBLE_DEVICES=0",
+            none[1],
+            &limit(25),
+            "COSY_DEVICES_SHARD=2",
+        ];
+        check(&[], &[2], true, &one);
+        // Both kinds: its own GPU and the shared one.
+        let both = [
+            "CUDA_VISIBLE_DEVICES=0,1",
+            none[1],
+            &limit(25),
+            "COSY_DEVICES_SHARD=2",
+        ];
+        check(&[0], &[2], true, &both);
+    }
+
+    #[test]
+    fn what_is_gone() {
+        let none = Vec::new();
+        assert_eq!(devices().gone(&none), None);
+        let mut broken = devices();
+        broken.gpus[1].files = vec!["/dev/null".into(), "/nowhere/nvidia1".into()];
+        let pieces = broken.others.get_mut("fpga").unwrap();
+        pieces[2].files = vec!["/nowhere/fpga2".into()];
+        let want = "GPU 1 (/nowhere/nvidia1) is gone; fpga 2 (/nowhere/fpga2) is gone";
+        assert_eq!(broken.gone(&none).as_deref(), Some(want));
+        let known = ["/nowhere/nvidia1".into(), "/nowhere/fpga2".into()];
+        assert_eq!(broken.gone(&known), None);
+        assert_eq!(broken.words(), "2 a, 2 s");
+        // Of a GPU in shards it is said once.
+        let mut shared = mixed();
+        for piece in shared.others.get_mut(SHARD).unwrap() {
+            piece.files = vec!["/nowhere/nvidia3".into()];
+        }
+        assert_eq!(shared.gone(&none).as_deref(), Some("GPU 3 (/nowhere/nvidia3) is gone"));
+        assert_eq!(shared.words(), "3 without a type, 4 shards");
+    }
+
+    #[test]
+    fn shards_of_gpus() {
+        let shared = |n| Device {
+            shards: Some(n),
+            ..Device::default()
+        };
+        let devices = Devices::of(vec![shared(2), Device::default(), shared(3), shared(1)]);
+        assert_eq!(devices.shards(), [2, 3, 1]);
+        assert_eq!((devices.gpu_count(), devices.gpus[0].index), (1, 1));
+        assert!(Devices::default().shards().is_empty());
     }
 
     #[test]

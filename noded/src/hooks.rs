@@ -29,7 +29,8 @@ const REASON: usize = 300;
 pub struct Reaper(Arc<Mutex<HashMap<i32, oneshot::Sender<sys::Reaped>>>>);
 
 impl Reaper {
-    fn expect(&self, pid: i32) -> oneshot::Receiver<sys::Reaped> {
+    /// The status of a child that has just been started.
+    pub fn expect(&self, pid: i32) -> oneshot::Receiver<sys::Reaped> {
         let (sender, receiver) = oneshot::channel();
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.insert(pid, sender);

@@ -16,6 +16,7 @@ pub mod daemon;
 pub mod detect;
 pub mod devices;
 pub mod epoch;
+pub mod gpus;
 pub mod hooks;
 pub mod join;
 pub mod lease;

@@ -1,5 +1,5 @@
 //! The program `noded`: the node daemon, and in its other roles the nursery of shepherds,
-//! the PMIx helper of a step, and a user's reader of files.
+//! the PMIx helper of a step, a user's reader of files, and the helper that looks for GPUs.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -42,6 +42,9 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         };
+    }
+    if role == "--find-gpus" {
+        noded::gpus::find::run_and_exit(&args.collect::<Vec<_>>());
     }
     if role == "--read" {
         noded::reader::run_and_exit(&args.collect::<Vec<_>>());

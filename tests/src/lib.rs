@@ -14,6 +14,7 @@ pub mod chance;
 pub mod client;
 pub mod cluster;
 pub mod daemon;
+pub mod fake_gpus;
 pub mod full_cluster;
 pub mod job;
 pub mod leading;

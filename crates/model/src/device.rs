@@ -16,6 +16,8 @@
 
 use crate::{Amounts, CountedResources};
 
+/// What shards of GPUs are counted as, as with Slurm: parts of GPUs that several jobs share.
+pub const SHARD: &str = "shard";
 /// What requests of GPUs without a type are counted as, beside GPUs.
 pub const ANY_GPU: &str = "gpu:any";
 /// What a type is counted as begins so.

@@ -69,6 +69,13 @@ pub struct Allocation {
     pub ticket: OsText,
 }
 
+impl Allocation {
+    /// How many shards of GPUs it has here.
+    pub fn shards(&self) -> usize {
+        self.devices.get(crate::device::SHARD).map_or(0, Vec::len)
+    }
+}
+
 /// A batch program to start on the first node of an allocation.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Launch {
@@ -402,6 +409,10 @@ pub struct NodeSelf {
     /// Names of its other resources whose pieces have numbers.
     #[serde(default)]
     pub devices: Vec<String>,
+    /// How many of its shards are of which GPU, in the order of their numbers; empty where the
+    /// pieces of the resource `shard`, if there are some, are nobody's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shards: Vec<u32>,
     /// Features from the node's own configuration.
     pub features: Vec<String>,
     /// Changes whenever the machine is started: what ran before is gone.

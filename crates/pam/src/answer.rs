@@ -8,7 +8,8 @@ const VARIABLES: usize = 512;
 const END: &[u8] = b"\nend\n";
 /// What names of variables begin with that are taken over; some more are named whole.
 const PREFIXES: [&[u8]; 2] = [b"COSY_", b"SLURM_"];
-const NAMES: [&[u8]; 3] = [
+const NAMES: [&[u8]; 4] = [
+    b"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
     b"CUDA_VISIBLE_DEVICES",
     b"ROCR_VISIBLE_DEVICES",
     b"GPU_DEVICE_ORDINAL",

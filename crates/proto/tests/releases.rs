@@ -227,6 +227,7 @@ fn itself() -> NodeSelf {
             ..Amounts::default()
         },
         gpu_types: vec!["a100".into()],
+        shards: Vec::new(),
         devices: vec!["fpga".into()],
         features: vec!["fast".into()],
         boot_id: "b".into(),

@@ -1,21 +1,27 @@
 //! `[[gpu]]` and `[[device]]` tables: what there is, with its identity.
 
-use super::values::{List, number, text, texts};
+use super::values::{List, number, path, text, texts, truth};
 use crate::devices::{Device, Devices};
+use crate::gpus::{GpuSearch, Vendor};
 use cosy_config::{Check, Raw};
 use cosy_model::CountedResources;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use toml::Spanned;
 
 /// Most pieces of one table, and most GPUs.
 const MOST: u32 = 1024;
+/// Most names of models that are given types.
+const TYPES: usize = 64;
 
 /// One `[[gpu]]` table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Gpu {
     r#type: Option<Raw>,
+    vendor: Option<Raw>,
+    shards: Option<Raw>,
     file: Option<Raw>,
     files: Option<List>,
     numa: Option<Raw>,
@@ -40,6 +46,8 @@ struct Table<'t> {
     /// Place of the table in the text, in bytes.
     at: usize,
     kind: String,
+    vendor: Option<&'t Raw>,
+    shards: Option<&'t Raw>,
     file: Option<&'t Raw>,
     files: Option<&'t List>,
     numa: Option<&'t Raw>,
@@ -53,24 +61,33 @@ pub(super) fn devices(
     (gpus, tables): (Option<u32>, &[Spanned<Gpu>]),
     (counted, others): (&CountedResources, &[Spanned<Other>]),
 ) -> Devices {
-    let mut devices = Devices::default();
+    let mut all = Vec::new();
     for item in tables {
-        devices.gpus.extend(gpu_pieces(check, item));
-        if devices.gpus.len() > MOST as usize {
+        all.extend(gpu_pieces(check, item));
+        if all.len() > MOST as usize {
             break;
         }
     }
-    if devices.gpus.len() > MOST as usize {
+    let told = u32::try_from(all.len()).unwrap_or(u32::MAX);
+    if told > MOST {
         let at = tables.first().map_or(0, |item| item.span().start);
         check.fault(at, format!("a node has at most {MOST} GPUs"));
     }
+    if let (Some(table), true) = (tables.first(), all.iter().any(|g| g.shards.is_some())) {
+        let shards = all.iter().filter_map(|g| g.shards);
+        if shards.map(u64::from).sum::<u64>() > u64::from(MOST) {
+            check.fault(table.span().start, format!("a node has at most {MOST} shards"));
+            all.clear();
+        }
+    }
+    let mut devices = Devices::of(all);
     for item in others {
         other_pieces(check, item, &mut devices);
     }
-    match (gpus, devices.gpu_count()) {
+    match (gpus, told) {
         (Some(n), tables) if tables > 0 && n != tables => check
             .file_fault(format!("gpus says {n}, the [[gpu]] tables are {tables}: leave gpus out")),
-        (Some(n), 0) => devices.gpus = vec![Device::default(); n as usize],
+        (Some(n), 0) => devices.add(Devices::of(vec![Device::default(); n as usize])),
         (Some(_) | None, _) => {}
     }
     if let Some(name) = devices.others.keys().find(|n| counted.get(n) > 0) {
@@ -87,6 +104,8 @@ fn gpu_pieces(check: &mut Check<'_>, item: &Spanned<Gpu>) -> Vec<Device> {
     let table = Table {
         at: item.span().start,
         kind: kind.unwrap_or_default(),
+        vendor: gpu.vendor.as_ref(),
+        shards: gpu.shards.as_ref(),
         file: gpu.file.as_ref(),
         files: gpu.files.as_ref(),
         numa: gpu.numa.as_ref(),
@@ -101,6 +120,8 @@ fn other_pieces(check: &mut Check<'_>, item: &Spanned<Other>, devices: &mut Devi
     let table = Table {
         at: item.span().start,
         kind: String::new(),
+        vendor: None,
+        shards: None,
         file: other.file.as_ref(),
         files: other.files.as_ref(),
         numa: other.numa.as_ref(),
@@ -143,15 +164,94 @@ fn pieces(check: &mut Check<'_>, table: Table<'_>) -> Vec<Device> {
     if let Some(text) = fault {
         check.fault(table.at, text);
     }
+    let vendor = table.vendor.and_then(|v| vendor(check, v));
+    let shards = table.shards;
+    let shards = shards.and_then(|v| number(check, "shards", v, (1, MOST)));
     let one = |files: Vec<PathBuf>| Device {
         kind: table.kind.clone(),
+        vendor: vendor.unwrap_or_else(|| vendor_of(&files)),
         files,
         numa,
         id: id.clone(),
+        index: 0,
+        shards,
     };
     match named {
         0 => vec![one(files); count],
         _ => file.into_iter().map(|f| one(vec![f])).collect(),
+    }
+}
+
+fn vendor(check: &mut Check<'_>, value: &Raw) -> Option<Vendor> {
+    match text(check, "vendor", value)?.as_str() {
+        "nvidia" => Some(Vendor::Nvidia),
+        "amd" => Some(Vendor::Amd),
+        other => {
+            let shown: String = other.chars().take(100).collect();
+            let what = format!("vendor is 'nvidia' or 'amd', not '{}'", shown.escape_debug());
+            check.fault(value.span().start, what);
+            None
+        }
+    }
+}
+
+/// Whose GPUs have such files.
+fn vendor_of(files: &[PathBuf]) -> Vendor {
+    match files.iter().any(|f| f.starts_with("/dev/dri")) {
+        true => Vendor::Amd,
+        false => Vendor::Nvidia,
+    }
+}
+
+/// What the file says of GPUs that are found by themselves.
+pub(super) struct Search<'f> {
+    /// It says which GPUs there are.
+    pub told: bool,
+    pub detect: Option<&'f Raw>,
+    pub types: &'f BTreeMap<String, Raw>,
+    pub shards: Option<&'f Raw>,
+    pub nvml: Option<&'f Raw>,
+    pub rocm: Option<&'f Raw>,
+}
+
+/// How GPUs are looked for: not where the file says which there are.
+pub(super) fn gpu_search(check: &mut Check<'_>, keys: &Search<'_>) -> GpuSearch {
+    let detect = keys.detect.and_then(|v| truth(check, "gpu_detect", v));
+    let first_type = keys.types.iter().next();
+    let needless = [
+        ("gpu_detect", keys.detect.filter(|_| detect == Some(true))),
+        ("gpu_types", first_type.map(|(_, value)| value)),
+        ("gpu_shards", keys.shards),
+        ("nvml_library", keys.nvml),
+        ("rocm_library", keys.rocm),
+    ];
+    for (key, value) in needless.into_iter().filter(|_| keys.told) {
+        if let Some(value) = value {
+            let what = format!(
+                "{key} is for GPUs that are found by themselves, but 'gpus' or [[gpu]] says which there are: leave one out"
+            );
+            check.fault(value.span().start, what);
+        }
+    }
+    let mut types = BTreeMap::new();
+    for (part, value) in keys.types.iter().take(TYPES + 1) {
+        if let Some(kind) = word(check, "gpu_types", value) {
+            types.insert(part.clone(), kind);
+        }
+        if part.trim().is_empty() || types.len() > TYPES {
+            let what =
+                format!("gpu_types has up to {TYPES} parts of names of models, none of them empty");
+            check.fault(value.span().start, what);
+        }
+    }
+    GpuSearch {
+        off: keys.told || detect == Some(false),
+        nvml: keys.nvml.and_then(|v| path(check, "nvml_library", v)),
+        rocm: keys.rocm.and_then(|v| path(check, "rocm_library", v)),
+        types,
+        shards: keys
+            .shards
+            .and_then(|v| number(check, "gpu_shards", v, (1, MOST))),
     }
 }
 
@@ -220,6 +320,7 @@ fn identity(check: &mut Check<'_>, value: &Raw) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use crate::config::Config;
+    use crate::gpus::Vendor;
     use std::path::{Path, PathBuf};
 
     fn read(tables: &str) -> Result<Config, String> {
@@ -262,6 +363,29 @@ mod tests {
     }
 
     #[test]
+    fn gpus_are_looked_for_unless_they_are_told() {
+        let search = |text: &str| read(text).unwrap().gpu_search;
+        assert!(!search("").off);
+        for told in ["gpus = 0", "gpus = 2", "[[gpu]]", "gpu_detect = false"] {
+            assert!(search(told).off, "{told}");
+        }
+        let all =
+            search("gpu_shards = 3\ngpu_types = {'A100 80GB' = 'a100-80'}\nnvml_library = '/x'");
+        assert_eq!((all.shards, all.nvml), (Some(3), Some(PathBuf::from("/x"))));
+        assert_eq!(all.types["A100 80GB"], "a100-80");
+        assert!(search("gpus = 2\ngpu_detect = false").off);
+    }
+
+    #[test]
+    fn shards_and_vendors() {
+        let text = "[[gpu]]\nfile = '/dev/dri/renderD[128-129]'\n[[gpu]]\nshards = 2\ncount = 2\n[[gpu]]\nvendor = 'amd'";
+        let devices = read(text).unwrap().devices;
+        let gpus: Vec<_> = devices.gpus.iter().map(|g| (g.vendor, g.index)).collect();
+        assert_eq!(gpus, [(Vendor::Amd, 0), (Vendor::Amd, 1), (Vendor::Amd, 4)]);
+        assert_eq!(devices.shards(), [2, 2]);
+    }
+
+    #[test]
     fn faults_have_lines_and_reasons() {
         let check = |tables: &str, want: &str| {
             let got = read(tables).unwrap_err();
@@ -280,6 +404,15 @@ mod tests {
         check("[[gpu]]\nid = 'a,b'", "without a comma");
         check("[[gpu]]\ncount = 0", "from 1 to 1024");
         check("gpus = 2\n[[gpu]]\ncount = 3", "gpus says 2");
+        check("[[gpu]]\nvendor = 'intel'", "vendor is 'nvidia' or 'amd', not 'intel'");
+        check("[[gpu]]\nshards = 0", "from 1 to 1024");
+        check("[[gpu]]\nshards = 600\ncount = 2", "at most 1024 shards");
+        check("gpus = 2\ngpu_detect = true", "5: gpu_detect is for GPUs that are found");
+        check("gpu_shards = 2\n[[gpu]]", "4: gpu_shards is for GPUs that are found");
+        check("gpu_types = {A100 = '2'}", "4: gpu_types: '2'");
+        check("gpu_types = {' ' = 'a'}", "none of them empty");
+        check("gpu_detect = 'auto'", "gpu_detect");
+        check("nvml_library = ''", "nvml_library");
         check("[[gpu]]\nfile = '/x[0-9999]'", "more than 1024");
         check("[[device]]\ncount = 2", "needs a name");
         check("[[device]]\nname = 'gpu'", "'gpu'");

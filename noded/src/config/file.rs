@@ -1,6 +1,6 @@
 //! `noded.toml` as it is written, and what it says when it has been checked.
 
-use super::devices::{Gpu, Other, devices};
+use super::devices::{Gpu, Other, Search, devices, gpu_search};
 use super::values::{List, checked, length, number, parsed, path, size, text, texts, truth};
 use super::{
     CgroupUse, Config, DEFAULT_KEY, DEFAULT_SPOOL, HookCommand, MIN_UID, SAMPLE_INTERVAL,
@@ -41,6 +41,12 @@ struct File {
     memory: Option<Raw>,
     disk: Option<Raw>,
     gpus: Option<Raw>,
+    gpu_detect: Option<Raw>,
+    #[serde(default)]
+    gpu_types: BTreeMap<String, Raw>,
+    gpu_shards: Option<Raw>,
+    nvml_library: Option<Raw>,
+    rocm_library: Option<Raw>,
     #[serde(default)]
     gpu: Vec<Spanned<Gpu>>,
     #[serde(default)]
@@ -109,6 +115,15 @@ fn config(check: &mut Check<'_>, file: &File) -> Option<Config> {
     let gpus = get(check, "gpus", &file.gpus, whole(0, GPUS));
     let other = other(check, &file.other);
     let devices = devices(check, (gpus, &file.gpu), (&other, &file.device));
+    let keys = Search {
+        told: gpus.is_some() || !file.gpu.is_empty(),
+        detect: file.gpu_detect.as_ref(),
+        types: &file.gpu_types,
+        shards: file.gpu_shards.as_ref(),
+        nvml: file.nvml_library.as_ref(),
+        rocm: file.rocm_library.as_ref(),
+    };
+    let gpu_search = gpu_search(check, &keys);
     let name =
         get(check, "name", &file.name, |check, key, value| checked(check, key, value, check_name));
     let controllers = controllers(check, file);
@@ -126,6 +141,7 @@ fn config(check: &mut Check<'_>, file: &File) -> Option<Config> {
         memory: get(check, "memory", &file.memory, size),
         disk: get(check, "disk", &file.disk, size),
         devices,
+        gpu_search,
         other,
         features: get(check, "features", &file.features, texts).unwrap_or_default(),
         plugins: get(check, "plugins", &file.plugins, directories).unwrap_or_default(),

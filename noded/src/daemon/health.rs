@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 impl Daemon {
     pub(super) fn check_health(&mut self) {
         let Nodes::Real(_) = &self.nodes else { return };
+        self.look_at_gpus();
         let Some(command) = self.config.health_check.clone() else {
             return;
         };
@@ -50,12 +51,24 @@ impl Daemon {
     }
 
     pub(super) fn say_health(&mut self) {
-        if let Some(text) = &self.problem {
+        let problem = self.health_problem();
+        if let Some(text) = &problem {
             tracing::warn!("{text}");
         }
         self.say(&NodeReport::Health {
             node: self.config.name.clone(),
-            problem: self.problem.clone(),
+            problem,
         });
+    }
+
+    /// What is wrong with this node, in one line.
+    pub(super) fn health_problem(&self) -> Option<String> {
+        let all = self
+            .problem
+            .as_deref()
+            .into_iter()
+            .chain(self.gpus.problem());
+        let all: Vec<&str> = all.collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 }

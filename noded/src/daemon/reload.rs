@@ -32,7 +32,7 @@ impl Daemon {
                 "name, controllers, keys, spool, sockets, addresses, cgroup and job_processes change only with a restart"
             );
         }
-        let merged = Config {
+        let mut merged = Config {
             name: old.name.clone(),
             controllers: old.controllers.clone(),
             controller_key: old.controller_key,
@@ -47,6 +47,8 @@ impl Daemon {
             job_processes: old.job_processes,
             ..new
         };
+        self.gpus.add_to(&mut merged);
+        self.gpus.reconfigured(&old.devices, &merged.devices);
         let described = self.describe();
         if self.options.log.is_none()
             && let Err(e) = (self.set_log)(&merged.log)

@@ -28,7 +28,7 @@ impl Daemon {
         });
         self.say_figures();
         self.real(Node::repeat_reports);
-        if self.problem.is_some() {
+        if self.health_problem().is_some() {
             self.say_health();
         }
         self.send_reports();
@@ -51,6 +51,7 @@ impl Daemon {
                 amounts: amounts.clone(),
                 gpu_types: self.config.devices.gpu_types(),
                 devices: self.config.devices.others.keys().cloned().collect(),
+                shards: self.config.devices.shards(),
                 features: self.config.features.clone(),
                 boot_id: boot_id.clone(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),

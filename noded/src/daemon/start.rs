@@ -1,5 +1,6 @@
 //! The start of the daemon: what it needs, in the order in which it needs it.
 
+use super::gpus::Gpus;
 use super::{Checking, Daemon, Event, HEARTBEAT, Nodes, Options, SetLog, Signals};
 use crate::clock::ControllerClock;
 use crate::config::{CgroupUse, Config};
@@ -34,6 +35,7 @@ impl Daemon {
         config: Config,
         options: Options,
         set_log: SetLog,
+        gpus: Gpus,
     ) -> anyhow::Result<(Self, mpsc::Receiver<Event>, Signals)> {
         nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o022));
         sys::become_subreaper().context("cannot become a child subreaper")?;
@@ -59,6 +61,7 @@ impl Daemon {
             None => {
                 let pool = Arc::new(Pool::new(Arc::clone(&key), refused_keys.clone()));
                 let node = real_node(&config, &options, &events, &reaper, (pool, &clock, &epoch))?;
+                gpus.keep(&own_dir);
                 let listen = config.listen.as_deref();
                 let memory = config.spool_dir.join(&config.name).join("port");
                 let (listener, bound) = serve::open(listen, &memory).with_context(|| {
@@ -93,6 +96,7 @@ impl Daemon {
             out: Vec::new(),
             heartbeat: HEARTBEAT,
             problem: None,
+            gpus,
             checking: Checking::default(),
             sampling: false,
         };

@@ -26,7 +26,8 @@ const VALUE_BYTES: usize = 8 << 10;
 const VERSION: &str = "1";
 /// What names of variables begin with that a session is given; some more are named whole.
 const PREFIXES: [&str; 2] = [variables::PREFIX, "SLURM_"];
-const NAMES: [&[u8]; 3] = [
+const NAMES: [&[u8]; 4] = [
+    b"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
     b"CUDA_VISIBLE_DEVICES",
     b"ROCR_VISIBLE_DEVICES",
     b"GPU_DEVICE_ORDINAL",

@@ -42,7 +42,8 @@ pub(super) fn add_variables(task: &Task, all: &mut Variables) {
     };
     facts.controller = controller(&task.variables);
     let mut ours = facts.batch(&launch.allocation.node);
-    environment::gpus(&launch.allocation.gpus, &mut ours);
+    let shards = launch.allocation.shards();
+    environment::gpus(&launch.allocation.gpus, shards, &mut ours);
     for (name, value) in ours.0 {
         all.insert(name.into_owned().into_bytes(), value.into_bytes());
     }

@@ -54,7 +54,8 @@ fn of_program(launch: &Launch) -> Variables {
     let facts = AllocationFacts::read(block).filter(|_| launch.dialect == Dialect::Slurm);
     if let Some(facts) = facts {
         let mut slurm = facts.batch(&launch.allocation.node);
-        environment::gpus(&launch.allocation.gpus, &mut slurm);
+        let shards = launch.allocation.shards();
+        environment::gpus(&launch.allocation.gpus, shards, &mut slurm);
         for (name, value) in slurm.0 {
             all.insert(name.into_owned().into_bytes(), value.into_bytes());
         }

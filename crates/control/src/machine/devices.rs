@@ -11,6 +11,7 @@ use cosy_model::device;
 use cosy_model::job::ResourceRequest;
 use cosy_model::node::NodeSelf;
 use cosy_model::{Amounts, JobId, NodeShare, Refusal, Time};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most types or names that are taken over from a node.
@@ -28,6 +29,8 @@ pub(crate) struct NodeDevices {
     gpus: Numbers,
     /// Other resources with numbers.
     others: BTreeMap<String, Numbers>,
+    /// How many shards are of which GPU, in the order of their numbers.
+    shards: Vec<u32>,
 }
 
 impl NodeDevices {
@@ -35,6 +38,7 @@ impl NodeDevices {
     pub fn tell(&mut self, from: &NodeSelf) {
         (self.told, self.counted) = (true, true);
         self.types = told_types(from);
+        self.shards = from.shards.iter().take(MOST).copied().collect();
         let names = from.devices.iter().take(MOST);
         let names: Vec<&String> = names.filter(|n| device::check_name(n).is_ok()).collect();
         // Those that have gone may still be held.
@@ -80,7 +84,13 @@ impl NodeDevices {
     fn take_others(&mut self, amounts: &Amounts) -> BTreeMap<String, Vec<u32>> {
         let wanted = self.others.iter_mut().filter_map(|(name, held)| {
             let count = amounts.other.get(name);
-            (count > 0).then(|| (name.clone(), held.take(count)))
+            (count > 0).then(|| {
+                let taken = match name == device::SHARD {
+                    true => take_shards(held, &self.shards, count),
+                    false => held.take(count),
+                };
+                (name.clone(), taken)
+            })
         });
         wanted.collect()
     }
@@ -131,6 +141,40 @@ impl NodeDevices {
             .iter()
             .try_for_each(|part| right_types(&self.types, part))
     }
+}
+
+/// Chooses shards: of one GPU if one has as many that are free, and of such GPUs the one that has the
+/// fewest, so that others stay whole for larger requests; else of as few GPUs as it takes.
+fn take_shards(held: &mut Numbers, per_gpu: &[u32], count: u32) -> Vec<u32> {
+    let most = MOST as u32;
+    let begins = per_gpu.iter().scan(0u32, |begin, count| {
+        let own = *begin..begin.saturating_add((*count).min(most));
+        *begin = own.end;
+        Some(own)
+    });
+    let gpus: Vec<_> = begins.collect();
+    let mut taken = Vec::new();
+    let mut left = count;
+    while left > 0 {
+        let free = gpus.iter().map(|own| (held.free_of(own.clone()), own));
+        let free: Vec<_> = free.filter(|(free, _)| *free > 0).collect();
+        let fitting = free.iter().filter(|(free, _)| *free >= left);
+        let best = fitting.min_by_key(|(free, own)| (*free, own.start));
+        let largest = || {
+            free.iter()
+                .max_by_key(|(free, own)| (*free, Reverse(own.start)))
+        };
+        let Some((_, own)) = best.or_else(largest) else {
+            // More than the node told.
+            taken.extend(held.take(left));
+            break;
+        };
+        let some = held.take_of((*own).clone(), left);
+        left -= u32::try_from(some.len()).unwrap_or(left);
+        taken.extend(some);
+    }
+    taken.sort_unstable();
+    taken
 }
 
 /// The types of GPUs that a node tells, by number; names that are none are empty.
@@ -273,4 +317,37 @@ pub(crate) fn count(request: &ResourceRequest, per_node: &mut Amounts) -> Result
     }
     device::count_request(per_node, &request.gpu_types);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_of_one_gpu_where_that_can_be() {
+        let mut held = Numbers::default();
+        let mut take = |count: u32, want: &[u32]| {
+            assert_eq!(take_shards(&mut held, &[4, 4, 2], count), want);
+        };
+        // The smallest GPU that has enough.
+        take(1, &[8]);
+        take(2, &[0, 1]);
+        take(1, &[9]);
+        take(3, &[4, 5, 6]);
+        // The one that is left of the second, not one of the two of the first.
+        take(1, &[7]);
+        take(2, &[2, 3]);
+        // More than there are: the planner does not give them, and nothing breaks.
+        take(2, &[10, 11]);
+    }
+
+    #[test]
+    fn shards_of_several_gpus() {
+        let mut held = Numbers::default();
+        held.mark(&[0, 1, 2, 4, 5]);
+        assert_eq!(take_shards(&mut held, &[4, 4, 2], 3), [3, 6, 7]);
+        assert_eq!(take_shards(&mut held, &[], 1), [8]);
+        assert_eq!(take_shards(&mut held, &[u32::MAX, u32::MAX], 1), [9]);
+        assert!(take_shards(&mut held, &[4], 0).is_empty());
+    }
 }

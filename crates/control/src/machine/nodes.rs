@@ -372,6 +372,12 @@ impl Numbers {
         taken
     }
 
+    /// How many of these are free.
+    pub fn free_of(&self, numbers: std::ops::Range<u32>) -> u32 {
+        let held = |n: &u32| self.0.get(*n as usize).is_some_and(|held| *held);
+        numbers.filter(|n| !held(n)).count() as u32
+    }
+
     pub fn mark(&mut self, numbers: &[u32]) {
         for n in numbers.iter().filter(|n| **n < limits::NODE_CORES) {
             let at = *n as usize;

@@ -933,6 +933,7 @@ impl World {
             name: name.clone(),
             amounts,
             gpu_types: node.gpu_types.clone(),
+            shards: Vec::new(),
             devices: node.devices.clone(),
             features: Vec::new(),
             boot_id: node.boot.to_string(),

@@ -30,6 +30,8 @@ pub struct Step {
     pub ranks: Vec<u32>,
     /// GPUs that the job has on it, by number.
     pub gpus: Vec<u32>,
+    /// Shards of GPUs that the job has on it.
+    pub shards: usize,
 }
 
 impl Step {
@@ -56,7 +58,7 @@ impl Step {
         let ranks: Vec<String> = self.ranks.iter().map(u32::to_string).collect();
         all.set("SLURM_GTIDS", ranks.join(","));
         all.set("SRUN_DEBUG", 3);
-        gpus(&self.gpus, &mut all);
+        gpus(&self.gpus, self.shards, &mut all);
         all
     }
 
@@ -70,12 +72,15 @@ impl Step {
     }
 }
 
-/// The GPUs of a job on a node.
-pub fn gpus(numbers: &[u32], all: &mut Variables) {
+/// The GPUs of a job on a node, and how many shards of others it has there.
+pub fn gpus(numbers: &[u32], shards: usize, all: &mut Variables) {
     if !numbers.is_empty() {
         let list: Vec<String> = numbers.iter().map(u32::to_string).collect();
         all.set_all(&["SLURM_JOB_GPUS", "SLURM_STEP_GPUS"], list.join(","));
         all.set("SLURM_GPUS_ON_NODE", numbers.len());
+    }
+    if shards > 0 {
+        all.set("SLURM_SHARDS_ON_NODE", shards);
     }
 }
 
@@ -99,6 +104,7 @@ mod tests {
             cores: 2,
             ranks: vec![3],
             gpus: Vec::new(),
+            shards: 0,
         };
         let mut got: Vec<String> = step.variables().texts().collect();
         got.extend(Step::of_task(3, 0).texts());
@@ -135,13 +141,14 @@ mod tests {
     #[test]
     fn gpus_are_named_and_counted() {
         let mut all = Variables::default();
-        gpus(&[], &mut all);
+        gpus(&[], 0, &mut all);
         assert_eq!(all, Variables::default());
-        gpus(&[1, 3], &mut all);
+        gpus(&[1, 3], 4, &mut all);
         let want = [
             "SLURM_JOB_GPUS=1,3",
             "SLURM_STEP_GPUS=1,3",
             "SLURM_GPUS_ON_NODE=2",
+            "SLURM_SHARDS_ON_NODE=4",
         ];
         assert_eq!(all.texts().collect::<Vec<_>>(), want);
     }

@@ -62,6 +62,7 @@ fn slurm(task: &StepTask, node: u32, all: &mut Variables) {
         cores: allocation.cores.len(),
         ranks: layout.ranks_of(node),
         gpus: allocation.gpus.clone(),
+        shards: allocation.shards(),
     };
     let keeps = task.order.spec.keep_counts;
     for (name, value) in step.variables().0 {

@@ -1,0 +1,113 @@
+//! GPUs that are found by themselves: through the library of their vendor, opened at run time,
+//! or in the files of the kernel.
+//!
+//! Libraries of vendors hang, print, start threads and end processes. So only a short-lived helper
+//! (`noded --find-gpus`, [`find`]) opens them; the daemon reads its answer and ends it when it is
+//! late ([`ask`]). What was found is kept ([`list`]): the numbers that jobs have stay those of the
+//! same GPUs while jobs run, and a GPU that is gone is known by its name.
+
+pub mod ask;
+pub mod find;
+mod kernel;
+pub mod list;
+pub mod models;
+mod nvml;
+mod rocm;
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Most GPUs of one source, and slices of one GPU, that are looked at.
+const MOST: u32 = 256;
+/// Longest text that is taken over from a library, in characters.
+const TEXT: usize = 120;
+
+/// Who made a GPU: which variable tells programs theirs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Vendor {
+    /// NVIDIA, or unknown.
+    #[default]
+    Nvidia,
+    /// AMD.
+    Amd,
+}
+
+impl Vendor {
+    /// The variable by which its programs know which GPUs are theirs.
+    pub const fn variable(self) -> &'static str {
+        match self {
+            Self::Nvidia => "CUDA_VISIBLE_DEVICES",
+            Self::Amd => "ROCR_VISIBLE_DEVICES",
+        }
+    }
+}
+
+/// What a GPU does at this moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct GpuFigures {
+    /// Per cent of the last moment in which something ran on it.
+    pub busy_percent: Option<u8>,
+    /// Its memory that is in use, in bytes.
+    pub memory_used: Option<u64>,
+    /// All its memory, in bytes.
+    pub memory_total: Option<u64>,
+}
+
+/// A GPU, or a slice of one, as it was found.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct FoundGpu {
+    /// Who made it.
+    pub vendor: Vendor,
+    /// What its vendor calls it.
+    pub model: String,
+    /// What its vendor calls the slice that it is, such as `1g.5gb`.
+    pub slice: Option<String>,
+    /// Its own name, different from all others anywhere.
+    pub id: String,
+    /// The name of the GPU that it is a slice of; its own where it is a whole one.
+    pub whole: String,
+    /// Where it is, as the kernel writes it: `0000:3b:00.0`.
+    pub bus: String,
+    /// What is opened to use it.
+    pub files: Vec<PathBuf>,
+    /// The NUMA node that it is at.
+    pub numa: Option<u32>,
+    /// What is wrong with it.
+    #[serde(default)]
+    pub fault: Option<String>,
+    /// What it does at this moment.
+    #[serde(default)]
+    pub figures: GpuFigures,
+}
+
+/// What a look for GPUs has found.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct GpusFound {
+    /// All that answered.
+    pub gpus: Vec<FoundGpu>,
+    /// What went wrong with others, or with a library, a line each.
+    pub faults: Vec<String>,
+}
+
+/// How GPUs are looked for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct GpuSearch {
+    /// They are not.
+    pub off: bool,
+    /// NVIDIA's library, else where the dynamic linker finds it.
+    pub nvml: Option<PathBuf>,
+    /// AMD's library, else where the dynamic linker finds it.
+    pub rocm: Option<PathBuf>,
+    /// Types by a part of what the vendor calls the model; else they are made of that.
+    pub types: BTreeMap<String, String>,
+    /// Each is given out in so many shards instead of as a whole.
+    pub shards: Option<u32>,
+}
+
+/// A text of a library or driver, fit to be shown and kept.
+fn clean(text: &str) -> String {
+    let shown = text.trim().chars().filter(|c| !c.is_control());
+    shown.take(TEXT).collect()
+}

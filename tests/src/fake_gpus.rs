@@ -1,0 +1,55 @@
+//! GPUs that are not there: a library in place of their vendors' tells what a file says.
+
+use crate::Cluster;
+use crate::system::not_installed;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Source of the library, with the words of the file.
+const LIBRARY: &str = include_str!("../fixtures/gpus.c");
+/// What a `noded.toml` says to have both vendors' GPUs looked for with it.
+pub const CONFIGURED: &str = "nvml_library = 'libgpus.so'\nrocm_library = 'libgpus.so'\n";
+
+/// The GPUs of one node.
+#[derive(Debug)]
+pub struct FakeGpus {
+    file: PathBuf,
+}
+
+impl FakeGpus {
+    /// GPUs of a node (counted from 0) whose configuration has [`CONFIGURED`] in it, before its daemon
+    /// starts; `None` where there is no compiler, which is said.
+    ///
+    /// # Panics
+    /// When the library cannot be made.
+    pub fn of_node_or_skip(cluster: &Cluster, at: usize, gpus: &str) -> Option<Self> {
+        let folder = cluster.node_dir(at);
+        let source = folder.join("gpus.c");
+        fs::write(&source, LIBRARY).expect("a short file");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-O1", "-o"]);
+        compiler.arg(folder.join("libgpus.so")).arg(&source);
+        let Ok(made) = compiler.output() else {
+            not_installed("cc");
+            return None;
+        };
+        let said = String::from_utf8_lossy(&made.stderr);
+        assert!(made.status.success(), "the library was not made: {said}");
+        let it = Self {
+            file: folder.join("gpus"),
+        };
+        it.set(gpus);
+        Some(it)
+    }
+
+    /// The GPUs are these from now on, a line each.
+    ///
+    /// # Panics
+    /// When the file cannot be written.
+    pub fn set(&self, gpus: &str) {
+        let new = self.file.with_extension("new");
+        fs::write(&new, gpus).expect("a short file");
+        fs::rename(&new, &self.file).expect("in the same directory");
+    }
+}

@@ -1,0 +1,233 @@
+//! GPUs that are found by themselves: offered with their types, watched, shared, bound to tasks. What
+//! their vendors' libraries say comes from a file.
+
+#![allow(clippy::unwrap_used, reason = "in tests it says where")]
+
+use cosy_model::{JobId, JobState};
+use cosy_tests::fake_gpus::{CONFIGURED, FakeGpus};
+use cosy_tests::{Cluster, Options, script, wait};
+use std::fs;
+
+const TWO: &str =
+    "nvidia|Tesla T4|GPU-aaaa|0|1b|97|1048576|0\nnvidia|Tesla T4|GPU-bbbb|1|3b|0|0|0\n";
+
+fn watched(_: usize) -> String {
+    format!("{CONFIGURED}health_interval = '1s'\n")
+}
+
+fn in_shards(_: usize) -> String {
+    format!("{CONFIGURED}gpu_shards = 4\n")
+}
+
+/// A cluster of one node with these GPUs; `None` where none can be faked, which is said.
+fn cluster(gpus: &str, noded: fn(usize) -> String) -> Option<(Cluster, FakeGpus)> {
+    let options = Options {
+        noded,
+        ..Options::default()
+    };
+    let c = Cluster::prepare(1, options);
+    let fake = FakeGpus::of_node_or_skip(&c, 0, gpus)?;
+    Some((c.start_prepared(), fake))
+}
+
+/// The output of a batch script that is submitted so.
+fn batch(c: &Cluster, options: &str, text: &str) -> String {
+    let mut words = vec!["sbatch", "--wait", "--parsable", "-o", "out.%j"];
+    words.extend(options.split_whitespace());
+    let path = c.work().join("script");
+    fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    words.push("script");
+    let id = c.run(&words).expect(0).out;
+    fs::read_to_string(c.work().join(format!("out.{}", id.trim()))).unwrap()
+}
+
+const SEEN: &str = "echo \"${CUDA_VISIBLE_DEVICES-unset} ${ROCR_VISIBLE_DEVICES-unset}\"";
+
+#[test]
+fn gpus_of_all_kinds_are_found() {
+    let gpus = "print\n\
+        nvidia|NVIDIA A100-SXM4-40GB|GPU-aaaa|0|1b|0|0|0\n\
+        nvidia|NVIDIA A100-SXM4-40GB|GPU-bbbb|1|3b|0|0|0\n\
+        slice|NVIDIA A100-SXM4-40GB MIG 1g.5gb|MIG-cccc|7|0\n\
+        slice|NVIDIA A100-SXM4-40GB MIG 1g.5gb|MIG-dddd|8|0\n\
+        amd|AMD Instinct MI250X|123456789abcdef|128|c5|0|0\n";
+    let Some((c, _fake)) = cluster(gpus, |_| CONFIGURED.to_owned()) else {
+        return;
+    };
+    let node = &c.node_infos()[0];
+    assert_eq!(node.gpu_types, ["a100", "a100.mig-1g.5gb", "a100.mig-1g.5gb", "mi250x"]);
+    assert_eq!((node.amounts.gpus, node.state.as_str()), (4, "idle"));
+    assert_eq!(batch(&c, "--gres=gpu:a100:1", SEEN), "GPU-aaaa \n");
+    assert_eq!(batch(&c, "--gres=gpu:a100.mig-1g.5gb:2", SEEN), "MIG-cccc,MIG-dddd \n");
+    assert_eq!(batch(&c, "--gpus-per-node=mi250x:1", SEEN), " GPU-0123456789abcdef\n");
+    assert_eq!(batch(&c, "", SEEN), " \n");
+    let got = c.run(&["sbatch", "--gres=gpu:h100:1", "script"]).expect(1);
+    let none = "Requested node configuration is not available";
+    assert!(got.err.contains(none), "{}", got.err);
+    assert!(
+        c.logs()
+            .contains("GPUs found: 4 (1 a100, 2 a100.mig-1g.5gb, 1 mi250x)")
+    );
+}
+
+#[test]
+fn alike_gpus_have_numbers() {
+    let Some((c, _fake)) = cluster(TWO, |_| format!("{CONFIGURED}gpu_types = {{'T4' = 'turing'}}"))
+    else {
+        return;
+    };
+    assert_eq!(c.node_infos()[0].gpu_types, ["turing", "turing"]);
+    assert_eq!(batch(&c, "--gpus=2", SEEN), "0,1 unset\n");
+    // Devices of others cannot be opened, or numbers are those of the node.
+    let got =
+        batch(&c, "-n2 --gpus=2", "srun --gpus-per-task=1 sh -c 'echo $CUDA_VISIBLE_DEVICES'");
+    assert!(["0\n0\n", "0\n1\n", "1\n0\n"].contains(&got.as_str()), "{got}");
+}
+
+#[test]
+fn a_gpu_that_is_gone_drains_its_node() {
+    let Some((c, fake)) = cluster(TWO, watched) else {
+        return;
+    };
+    let mut submission = script(&c.work(), "while ! [ -e go ]; do sleep 0.05; done");
+    submission.spec.request.gpus_per_node = 1;
+    let job = c.submit(&submission);
+    c.until_state(job, JobState::Running);
+    let (first, second) = TWO.split_once('\n').unwrap();
+    fake.set(&format!("{first}\nlost\n"));
+    let node = c.until_node("n1", "is drained", |n| n.reason.contains("is gone"));
+    let want = "GPU 1 (Tesla T4, GPU-bbbb at 0000:3b:00.0) is gone; GPU number 1: nvmlDeviceGetHandleByIndex_v2: GPU is lost (15)";
+    assert!(node.reason.contains(want), "{}", node.reason);
+    // Its job goes on, and others wait.
+    let next = c.submit(&submission);
+    assert_eq!(c.row(next).state, JobState::Waiting);
+    fake.set(&format!("{first}\n{second}"));
+    c.run(&["cadm", "node", "resume", "n1"]).expect(0);
+    fs::write(c.work().join("go"), "").unwrap();
+    c.until_end(job).expect_state(JobState::Completed);
+    c.until_end(next).expect_state(JobState::Completed);
+    // A fault that the GPU itself tells.
+    fake.set(&TWO.replace("97|1048576|0", "97|1048576|1"));
+    let node = c.until_node("n1", "is drained", |n| n.reason.contains("rows of its memory"));
+    assert!(node.reason.contains("GPU 0 (Tesla T4, GPU-aaaa"), "{}", node.reason);
+}
+
+#[test]
+fn numbers_stay_while_jobs_run() {
+    let Some((mut c, fake)) = cluster(TWO, watched) else {
+        return;
+    };
+    let text = "while ! [ -e go ]; do sleep 0.05; done";
+    let mut submission = script(&c.work(), text);
+    submission.spec.request.gpus_per_node = 1;
+    let jobs = [c.submit(&submission), c.submit(&submission)];
+    for job in jobs {
+        c.until_state(job, JobState::Running);
+    }
+    // The daemon starts anew while the first GPU does not answer: the second one stays the second.
+    c.nodes[0].kill();
+    fake.set(TWO.split_once('\n').unwrap().1);
+    c.start_noded(0);
+    let node = c.until_node("n1", "is drained", |n| n.reason.contains("is gone"));
+    assert!(node.reason.contains("GPU 0 (Tesla T4, GPU-aaaa"), "{}", node.reason);
+    assert_eq!(node.amounts.gpus, 2);
+    fs::write(c.work().join("go"), "").unwrap();
+    for job in jobs {
+        c.until_end(job).expect_state(JobState::Completed);
+    }
+    // Without jobs too: one that is gone is missed until somebody says that it does not come back.
+    c.nodes[0].kill();
+    c.start_noded(0);
+    let node = c.until_node("n1", "is here again", |n| n.state == "drained");
+    assert_eq!((node.amounts.gpus, node.gpu_types.len()), (2, 2));
+    c.nodes[0].kill();
+    fs::remove_file(c.node_dir(0).join("spool/n1/gpus.toml")).unwrap();
+    c.start_noded(0);
+    c.until_node("n1", "has one GPU", |n| n.amounts.gpus == 1);
+}
+
+#[test]
+fn libraries_that_misbehave_drain_the_node_and_nothing_else() {
+    let Some((c, fake)) = cluster(TWO, watched) else {
+        return;
+    };
+    let drained = |why: &str| {
+        let node = c.until_node("n1", why, |n| n.reason.contains(why));
+        assert_eq!(node.amounts.gpus, 2, "{}", node.reason);
+        fake.set(TWO);
+        c.until_node("n1", "is well", |n| n.state == "drained");
+        c.run(&["cadm", "node", "resume", "n1"]).expect(0);
+        c.until_node("n1", "takes jobs", |n| n.state == "idle");
+    };
+    fake.set("crash");
+    drained("a library of their vendor has ended it");
+    fake.set("broken");
+    drained("nvmlInit_v2: Driver/library version mismatch (18)");
+    fake.set("nonsense|||\n|||\n\u{1b}[31m\nnvidia\nslice\n");
+    drained("is gone");
+    assert_eq!(batch(&c, "--gpus=2", SEEN), "0,1 unset\n");
+}
+
+#[test]
+fn gpus_in_shards() {
+    let Some((c, _fake)) = cluster(TWO, in_shards) else {
+        return;
+    };
+    let node = &c.node_infos()[0];
+    assert_eq!((node.amounts.gpus, node.amounts.other.get("shard")), (0, 8));
+    let text = "echo $CUDA_VISIBLE_DEVICES $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE > seen.$COSY_JOB_ID.new\n\
+        mv seen.$COSY_JOB_ID.new seen.$COSY_JOB_ID\nwhile ! [ -e go ]; do sleep 0.05; done";
+    let mut submission = script(&c.work(), text);
+    let mut submit = |shards| {
+        submission.spec.request.other_per_node.set("shard", shards);
+        let job = c.submit(&submission);
+        c.until_state(job, JobState::Running);
+        job
+    };
+    let seen = |job: JobId| {
+        let path = c.work().join(format!("seen.{job}"));
+        wait::until("the job tells", || fs::read_to_string(&path).ok())
+    };
+    let jobs = [submit(2), submit(3), submit(2), submit(1)];
+    let percent: Vec<String> = jobs
+        .map(seen)
+        .map(|t| t.trim().rsplit(' ').next().unwrap().to_owned())
+        .into();
+    assert_eq!(percent, ["50", "75", "50", "25"]);
+    submission.spec.request.other_per_node.set("shard", 1);
+    let waits = c.submit(&submission);
+    assert_eq!(c.row(waits).state, JobState::Waiting, "all are given");
+    fs::write(c.work().join("go"), "").unwrap();
+    for job in jobs {
+        c.until_end(job).expect_state(JobState::Completed);
+    }
+    c.until_end(waits).expect_state(JobState::Completed);
+    assert_eq!(
+        batch(
+            &c,
+            "--gres=shard:4",
+            "echo $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE $SLURM_SHARDS_ON_NODE"
+        ),
+        "100 4\n"
+    );
+    let got = c.run(&["sbatch", "--gpus=1", "script"]).expect(1);
+    assert!(!got.err.is_empty());
+}
+
+#[test]
+fn a_driver_that_hangs_holds_nobody_up() {
+    let Some((c, fake)) = cluster(TWO, watched) else {
+        return;
+    };
+    fake.set("hang");
+    wait::until("it hangs", || {
+        let all = c.processes();
+        all.iter()
+            .any(|p| p.command.contains("--find-gpus"))
+            .then_some(())
+    });
+    assert_eq!(batch(&c, "--gpus=1", "echo works"), "works\n");
+    let all = c.processes();
+    let helpers = all.iter().filter(|p| p.command.contains("--find-gpus"));
+    assert_eq!(helpers.count(), 1, "one at a time");
+}
