@@ -374,7 +374,8 @@ mod tests {
             &[
                 "unknown field `nmae`, expected one of `name`, `controller`, `controllers`, `controller_key`, \
                `key`, `spool_dir`, `socket`, `step_socket`, `login_socket`, `listen`, `address`, \
-               `cores`, `memory`, `disk`, `gpus`, `gpu`, `device`, `other`, `features`, `plugins`, `private_tmp`, `container_tool`, \
+               `cores`, `memory`, `disk`, `gpus`, `gpu_detect`, `gpu_types`, `gpu_shards`, `nvml_library`, `rocm_library`, \
+               `gpu`, `device`, `other`, `features`, `plugins`, `private_tmp`, `container_tool`, \
                `prolog`, `epilog`, `health_check`, `hook_timeout`, `health_interval`, \
                `sample_interval`, `memory_stall`, `memory_stall_action`, \
                `cgroup`, `job_processes`, `min_uid`, `allow_root`, `log`; did you mean `name`?",

@@ -16,6 +16,7 @@ mod stop;
 use crate::clock::{self, ControllerClock};
 use crate::config::Config;
 use crate::gpus::GpusFound;
+use crate::gpus::watch::Gpus;
 use crate::hooks::Reaper;
 use crate::lease::Lease;
 use crate::link::{LinkEvent, ObeyedLink};
@@ -137,7 +138,7 @@ struct Daemon {
     out: Vec<u8>,
     heartbeat: Duration,
     problem: Option<String>,
-    gpus: gpus::Gpus,
+    gpus: Gpus,
     checking: Checking,
     /// Jobs are being measured.
     sampling: bool,
@@ -177,8 +178,8 @@ pub fn run(config: Config, options: Options, set_log: SetLog) -> anyhow::Result<
 
 async fn work(mut config: Config, options: Options, set_log: SetLog) -> anyhow::Result<()> {
     let gpus = match options.virtual_nodes {
-        Some(_) => gpus::Gpus::default(),
-        None => gpus::Gpus::at_start(&mut config).await,
+        Some(_) => Gpus::default(),
+        None => Gpus::at_start(&mut config).await,
     };
     let (mut daemon, mut queue, mut signals) = Daemon::start(config, options, set_log, gpus)?;
     let stop = daemon.turn(&mut queue, &mut signals).await;
@@ -288,7 +289,7 @@ impl Daemon {
             Event::Relay(event) => self.relay_event(event),
             Event::Health(result) => self.health(result),
             Event::GpuLook(result) => self.gpus_looked_at(result),
-            Event::GpuLookOver => self.gpu_look_over(),
+            Event::GpuLookOver => self.gpus.end(),
             Event::Sampled(all) => self.sampled(&all),
             Event::Nursery(event) => self.real(|node| node.nursery_event(event)),
             Event::ShepherdGone(key) => self.real(|node| node.shepherd_gone(key)),

@@ -8,6 +8,7 @@
 use crate::gpus::Vendor;
 use cosy_model::device::SHARD;
 use cosy_model::node::Allocation;
+use cosy_model::step::GpuBind;
 use cosy_model::{CountedResources, OsText, variables};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -329,6 +330,59 @@ impl Devices {
         Some(variable(MPS_PART, &[least.to_string()]))
     }
 
+    /// Which of `gpus`, ascending, each task sees; `near`: the NUMA nodes of each task's cores.
+    pub fn bind(&self, gpus: &[u32], bind: &GpuBind, near: &[&[u32]]) -> Vec<Vec<u32>> {
+        let at = |place: &u32| gpus.get(*place as usize).copied();
+        let in_turn = |lists: &[Vec<u32>]| {
+            let lists = lists.iter().cycle().take(near.len());
+            lists
+                .map(|list| list.iter().filter_map(at).collect())
+                .collect()
+        };
+        match bind {
+            GpuBind::Default | GpuBind::None => vec![gpus.to_vec(); near.len()],
+            GpuBind::PerTask(each) => self.deal(gpus, *each, near),
+            GpuBind::Closest => near.iter().map(|near| self.closest(gpus, near)).collect(),
+            GpuBind::Single(tasks) => self.one_each(gpus, *tasks, near),
+            GpuBind::Map(list) => {
+                let lists: Vec<Vec<u32>> = list.iter().map(|place| vec![*place]).collect();
+                in_turn(&lists)
+            }
+            GpuBind::Mask(lists) => in_turn(lists),
+        }
+    }
+
+    fn closest(&self, gpus: &[u32], near: &[u32]) -> Vec<u32> {
+        let own: Vec<u32> = gpus
+            .iter()
+            .filter(|g| self.is_near(**g, near))
+            .copied()
+            .collect();
+        match own.is_empty() {
+            true => gpus.to_vec(),
+            false => own,
+        }
+    }
+
+    /// One GPU for each task, up to `tasks` tasks each while that is enough: the first near one that
+    /// has room, else the first one.
+    fn one_each(&self, gpus: &[u32], tasks: u32, near: &[&[u32]]) -> Vec<Vec<u32>> {
+        let mut seen_by: BTreeMap<u32, u32> = gpus.iter().map(|g| (*g, 0)).collect();
+        let mut all = Vec::new();
+        for near in near {
+            let with_room = || seen_by.iter().filter(|(_, count)| **count < tasks);
+            let best = with_room().find(|(gpu, _)| self.is_near(**gpu, near));
+            let fewest = || seen_by.iter().min_by_key(|(_, count)| **count);
+            let found = best.or_else(|| with_room().next()).or_else(fewest);
+            let found = found.map(|(gpu, _)| *gpu);
+            if let Some(count) = found.and_then(|gpu| seen_by.get_mut(&gpu)) {
+                *count += 1;
+            }
+            all.push(found.into_iter().collect());
+        }
+        all
+    }
+
     /// Deals `gpus` out to tasks, `each` to each, those first that are near to a task's
     /// NUMA nodes (`near`, one entry for each task). Too few for all: everybody gets all.
     pub fn deal(&self, gpus: &[u32], each: u32, near: &[&[u32]]) -> Vec<Vec<u32>> {
@@ -551,6 +605,28 @@ mod tests {
         check(&[1, 3], 1, &[&[], &[]], &[&[1], &[3]]);
         check(&[1], 1, &[&[], &[]], &[&[1], &[1]]);
         check(all, 0, &[&[0]], &[&[]]);
+    }
+
+    #[test]
+    fn gpus_that_tasks_see() {
+        let check = |bind: &str, gpus: &[u32], near: &[&[u32]], want: &[&[u32]]| {
+            let bind: GpuBind = bind.parse().unwrap();
+            assert_eq!(devices().bind(gpus, &bind, near), want, "{bind:?}");
+        };
+        // GPUs 0 and 3 are at NUMA node 0, 1 and 2 at 1.
+        let all = &[0, 1, 2, 3];
+        let near: &[&[u32]] = &[&[0], &[1], &[], &[7]];
+        check("none", all, near, &[all, all, all, all]);
+        check("closest", all, near, &[&[0, 3], &[1, 2], all, all]);
+        check("single:1", all, &[&[1], &[1], &[1], &[0]], &[&[1], &[2], &[0], &[3]]);
+        check("single:2", all, &[&[0], &[0], &[0], &[0], &[0]], &[&[0], &[0], &[3], &[3], &[1]]);
+        check("single:1", &[2], &[&[0], &[0]], &[&[2], &[2]]);
+        check("per_task:2", all, &[&[0], &[1]], &[&[0, 3], &[1, 2]]);
+        // Places among those that the step has, and over again.
+        check("map_gpu:1,0", &[1, 3], &[&[], &[], &[]], &[&[3], &[1], &[3]]);
+        check("mask_gpu:0x3,0x2", &[1, 3], &[&[], &[], &[]], &[&[1, 3], &[3], &[1, 3]]);
+        check("closest", &[], &[&[0]], &[&[]]);
+        check("single:1", &[], &[&[0]], &[&[]]);
     }
 
     #[test]

@@ -215,6 +215,46 @@ fn gpus_in_shards() {
 }
 
 #[test]
+fn tasks_see_the_gpus_that_they_are_bound_to() {
+    let gpus = "nvidia|NVIDIA A100-SXM4-40GB|GPU-a|0|1b|0|0|0\n\
+        nvidia|NVIDIA H100 80GB HBM3|GPU-b|1|3b|0|0|0\n\
+        nvidia|NVIDIA L40S|GPU-c|2|5e|0|0|0\n";
+    let Some((c, _fake)) = cluster(gpus, |_| CONFIGURED.to_owned()) else {
+        return;
+    };
+    let all = "--gres=gpu:a100:1,gpu:h100:1,gpu:l40s:1 -n2";
+    let seen = |options: &str| {
+        let step = format!("srun --label {options} sh -c 'echo $CUDA_VISIBLE_DEVICES' | sort");
+        batch(&c, all, &step)
+    };
+    assert_eq!(seen(""), "0: GPU-a,GPU-b,GPU-c\n1: GPU-a,GPU-b,GPU-c\n");
+    assert_eq!(seen("--gpu-bind=single:1"), "0: GPU-a\n1: GPU-b\n");
+    assert_eq!(seen("--gpu-bind=map_gpu:2,0"), "0: GPU-c\n1: GPU-a\n");
+    assert_eq!(seen("--gpu-bind=verbose,mask_gpu:0x5,2"), "0: GPU-a,GPU-c\n1: GPU-b\n");
+    assert_eq!(seen("--gpu-bind=per_task:1"), "0: GPU-a\n1: GPU-b\n");
+    assert_eq!(seen("--gpus-per-task=1 --gpu-bind=none"), "0: GPU-a,GPU-b\n1: GPU-a,GPU-b\n");
+    // Nothing is near here: all are seen.
+    assert_eq!(seen("--accel-bind=g"), seen(""));
+    // What the script was submitted with is for its steps.
+    let step = "srun --label sh -c 'echo $CUDA_VISIBLE_DEVICES' | sort; echo $SLURM_GPU_BIND";
+    let got = batch(&c, &format!("{all} --gpu-bind=map_gpu:1"), step);
+    assert_eq!(got, "0: GPU-b\n1: GPU-b\nmap_gpu:1\n");
+    let own = "cosy run --gpu-bind map_gpu:2 sh -c 'echo $CUDA_VISIBLE_DEVICES'";
+    assert_eq!(batch(&c, all, own), "GPU-c\nGPU-c\n");
+    let wrong = batch(&c, all, "srun --gpu-bind=map_gpu:3 true 2>&1; true");
+    assert!(
+        wrong.contains(
+            "to see GPU 3, counted from 0 among those of the step, which has 3 on a node"
+        ),
+        "{wrong}"
+    );
+    let got = c
+        .run(&["sbatch", "--gpu-bind=single:0", "script"])
+        .expect(1);
+    assert!(got.err.contains("Invalid --gpu-bind argument: single:0"), "{}", got.err);
+}
+
+#[test]
 fn a_driver_that_hangs_holds_nobody_up() {
     let Some((c, fake)) = cluster(TWO, watched) else {
         return;

@@ -218,7 +218,7 @@ fn files_beside_the_configuration() {
     put("slurm.conf", "NodeName=n[1-4] CPUs=2 RealMemory=100 Gres=gpu:a100:2,fpga:3\n");
     put(
         "gres.conf",
-        "AutoDetect=off\nNodeName=n[1-2] Name=gpu Type=a100 File=/dev/nvidia[0-1] Cores=0-3\nName=fpga Count=3\n",
+        "AutoDetect=off\nNodeName=n[1-2] Name=gpu Type=a100 File=/dev/nvidia[0-1] Cores=0-3\nName=fpga Count=3\nNodeName=n3 AutoDetect=nvml Name=gpu\nName=shard Count=8\n",
     );
     put(
         "topology.conf",
@@ -230,6 +230,13 @@ fn files_beside_the_configuration() {
     assert!(said.contains("topology.conf:4: n4 hang on another switch already"), "{said}");
     assert!(said.contains("topology.conf:5: switch gone has no nodes"), "{said}");
     assert!(said.contains("gres.conf:2: Cores=0-3 is not carried over"), "{said}");
+    for advice in [
+        "gres.conf:1: AutoDetect=off of all nodes: write gpu_detect = false into their noded.toml",
+        "gres.conf:4: AutoDetect=nvml of n3: noded finds GPUs by itself",
+        "gres.conf:5: shards of every node that has it: write how many each GPU has",
+    ] {
+        assert!(said.contains(advice), "{advice}: {said}");
+    }
     let key = "00".repeat(32);
     for of in ["gpu of n[1-2]", "fpga of every node that has it"] {
         let advice = said.split(&format!("{of}: write ")).nth(1).unwrap();

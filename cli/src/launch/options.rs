@@ -4,7 +4,7 @@
 use super::interrupt::InterruptMode;
 use crate::job_options::JobOptions;
 use cosy_model::device::GpuRequest;
-use cosy_model::step::{Bind, Distribution};
+use cosy_model::step::{Bind, Distribution, GpuBind};
 use cosy_model::{Dialect, JobId, Span, StepId};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -35,6 +35,8 @@ pub struct RunOptions {
     pub list: bool,
     /// GPUs of each task (`--gpus-per-task`).
     pub gpus_per_task: Option<GpuRequest>,
+    /// Which GPUs of the step a task sees (`--gpu-bind`).
+    pub gpu_bind: GpuBind,
     /// Which task goes to which node (`--distribution`).
     pub distribution: Distribution,
     /// Nodes for the tasks in the order of ranks, each with a number of consecutive ranks; only in

@@ -56,6 +56,7 @@ pub fn step(options: &RunOptions) -> anyhow::Result<StepRequest> {
         tasks_per_node: job.tasks_per_node,
         cores_per_task: job.cores_per_task,
         gpus_per_task: options.gpus_per_task.as_ref().map_or(0, |g| g.count),
+        gpu_bind: options.gpu_bind.clone(),
         gpus_per_node: job.gpus.as_ref().map(|g| g.count),
         memory: memory(job)?,
         require: job.require.clone(),

@@ -16,10 +16,12 @@
 //! time limit, and the end of everything when the command is gone.
 
 mod frames;
+mod gpu_bind;
 mod samples;
 mod spec;
 
 pub use frames::{DownFrame, NodeEnd, Stream, TaskEnd, UpFrame};
+pub use gpu_bind::GpuBind;
 pub use samples::{JobSamples, Sample, Stretch};
 pub use spec::{
     Bind, Distribution, InputFrom, OutputTo, StepCommand, StepProgram, StepSpec, Window, Wireup,

@@ -358,8 +358,9 @@ mod tests {
             .filter(|l| l.starts_with("[[") || l.contains(" = "))
             .collect();
         let devices = read(&code.join("\n")).unwrap().devices;
-        assert_eq!((devices.gpus.len(), devices.others["fpga"].len()), (5, 2));
-        assert_eq!(devices.gpus[4].files.len(), 3);
+        assert_eq!((devices.gpus.len(), devices.others["fpga"].len()), (6, 2));
+        assert_eq!((devices.gpus[4].vendor, devices.shards()), (Vendor::Amd, vec![4]));
+        assert_eq!(devices.gpus[5].files.len(), 3);
     }
 
     #[test]

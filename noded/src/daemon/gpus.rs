@@ -1,121 +1,20 @@
-//! GPUs that are found by themselves: which there are at the start, and whether they are still there.
+//! Whether all GPUs are still there: looked at with the health of the node.
 
 use super::{Daemon, Event, Nodes};
-use crate::config::Config;
-use crate::detect;
-use crate::devices::Devices;
-use crate::gpus::ask::{self, look};
-use crate::gpus::list::GpuList;
-use crate::gpus::{GpuSearch, GpusFound};
-use crate::spool::key_of;
-use std::path::{Path, PathBuf};
-
-/// What the daemon knows of its GPUs.
-#[derive(Debug, Default)]
-pub(super) struct Gpus {
-    /// Those that were found, by number.
-    list: GpuList,
-    /// They are being looked at.
-    looking: bool,
-    /// What is wrong with them.
-    problem: Option<String>,
-    /// Files of devices that were none at the start.
-    never_there: Vec<PathBuf>,
-}
-
-impl Gpus {
-    /// Looks which GPUs there are, and adds them to what the configuration says.
-    pub async fn at_start(config: &mut Config) -> Self {
-        let bad = config.devices.bad_files();
-        let mut gpus = Self {
-            never_there: bad.into_iter().map(Path::to_owned).collect(),
-            ..Self::default()
-        };
-        let search = config.gpu_search.clone();
-        if search.off {
-            return gpus;
-        }
-        let own_dir = config.spool_dir.join(&config.name);
-        let earlier = GpuList::load(&own_dir);
-        if !ask::worth_it(&search) && earlier.gpus.is_empty() {
-            return gpus;
-        }
-        match look(&search, None).await.result {
-            Ok(found) => {
-                gpus.list = earlier.with(&found, has_jobs(&own_dir));
-                gpus.problem = gpus.list.problem(&found);
-            }
-            Err(why) => {
-                gpus.list = earlier;
-                gpus.problem = Some(why);
-            }
-        }
-        let found = gpus.list.devices(&search);
-        let count = gpus.list.gpus.len();
-        tracing::info!("GPUs found: {count} ({})", found.words());
-        config.devices.add(found);
-        gpus
-    }
-
-    /// Keeps the list for daemons that come later.
-    pub fn keep(&self, own_dir: &Path) {
-        if !self.list.gpus.is_empty()
-            && let Err(e) = self.list.keep(own_dir)
-        {
-            tracing::warn!("the list of GPUs cannot be kept: {e}");
-        }
-    }
-
-    /// Adds them to a configuration that was read again: their numbers stay.
-    pub fn add_to(&self, config: &mut Config) {
-        if !config.gpu_search.off {
-            config.devices.add(self.list.devices(&config.gpu_search));
-        }
-    }
-
-    /// What is configured now: of files that are new, those that are no devices do not count as gone.
-    pub fn reconfigured(&mut self, old: &Devices, new: &Devices) {
-        let files: Vec<&Path> = old.files().collect();
-        let bad = new.bad_files().into_iter();
-        let never = bad.filter(|file| !files.contains(file));
-        self.never_there.extend(never.map(Path::to_owned));
-    }
-
-    /// What is wrong with them, in one line.
-    pub fn problem(&self) -> Option<&str> {
-        self.problem.as_deref()
-    }
-
-    fn worth_a_look(&self, search: &GpuSearch) -> bool {
-        !search.off && !self.looking && !self.list.gpus.is_empty()
-    }
-}
-
-/// Whether jobs of this boot hold something here.
-fn has_jobs(own_dir: &Path) -> bool {
-    let last_boot = std::fs::read_to_string(own_dir.join("boot")).ok();
-    if last_boot.as_deref() != Some(detect::boot_id().as_str()) {
-        return false;
-    }
-    let entries = std::fs::read_dir(own_dir).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| key_of(entry.file_name().to_str()?))
-        .next()
-        .is_some()
-}
+use crate::gpus::GpusFound;
+use crate::gpus::ask::look;
 
 impl Daemon {
     /// Looks whether all GPUs are still there; what comes of it is an event.
     pub(super) fn look_at_gpus(&mut self) {
         let search = self.config.gpu_search.clone();
         if search.off {
-            let gone = self.config.devices.gone(&self.gpus.never_there);
+            let gone = self.gpus.gone(&self.config.devices);
             return self.gpus_are(gone);
         }
-        if !matches!(self.nodes, Nodes::Real(_)) || !self.gpus.worth_a_look(&search) {
+        if !matches!(self.nodes, Nodes::Real(_)) || self.gpus.begin(&search).is_none() {
             return;
         }
-        self.gpus.looking = true;
         let (events, reaper) = (self.events.clone(), self.reaper.clone());
         tokio::spawn(async move {
             let mut look = look(&search, Some(&reaper)).await;
@@ -128,22 +27,13 @@ impl Daemon {
 
     /// A look has come to an end.
     pub(super) fn gpus_looked_at(&mut self, result: Result<GpusFound, String>) {
-        let problem = match result {
-            Ok(found) => self.gpus.list.problem(&found),
-            Err(why) => Some(why),
-        };
+        let problem = self.gpus.problem_of(result);
         self.gpus_are(problem);
     }
 
     fn gpus_are(&mut self, problem: Option<String>) {
-        if problem != self.gpus.problem {
-            self.gpus.problem = problem;
+        if self.gpus.note(problem) {
             self.say_health();
         }
-    }
-
-    /// The helper has ended: there may be another one.
-    pub(super) fn gpu_look_over(&mut self) {
-        self.gpus.looking = false;
     }
 }

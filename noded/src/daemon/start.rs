@@ -1,10 +1,10 @@
 //! The start of the daemon: what it needs, in the order in which it needs it.
 
-use super::gpus::Gpus;
 use super::{Checking, Daemon, Event, HEARTBEAT, Nodes, Options, SetLog, Signals};
 use crate::clock::ControllerClock;
 use crate::config::{CgroupUse, Config};
 use crate::epoch::KnownEpoch;
+use crate::gpus::watch::Gpus;
 use crate::hooks::Reaper;
 use crate::lease::Lease;
 use crate::link::{Leadership, ObeyedLink, Peer};
@@ -62,13 +62,7 @@ impl Daemon {
                 let pool = Arc::new(Pool::new(Arc::clone(&key), refused_keys.clone()));
                 let node = real_node(&config, &options, &events, &reaper, (pool, &clock, &epoch))?;
                 gpus.keep(&own_dir);
-                let listen = config.listen.as_deref();
-                let memory = config.spool_dir.join(&config.name).join("port");
-                let (listener, bound) = serve::open(listen, &memory).with_context(|| {
-                    format!("listen {}", listen.unwrap_or(serve::DEFAULT_LISTEN))
-                })?;
-                serve::serve(listener, &key, refused_keys.clone(), events.clone())?;
-                let address = config.address.clone().unwrap_or(bound);
+                let address = listen_for_nodes(&config, &key, &refused_keys, &events)?;
                 (Nodes::Real(Box::new(node)), address)
             }
         };
@@ -104,6 +98,21 @@ impl Daemon {
         let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
         Ok((daemon, queue, signals))
     }
+}
+
+/// The port for the daemons of other nodes; gives what the controller is told of it.
+fn listen_for_nodes(
+    config: &Config,
+    key: &Arc<KeyPair>,
+    refused_keys: &RevokedKeys,
+    events: &mpsc::Sender<Event>,
+) -> anyhow::Result<String> {
+    let listen = config.listen.as_deref();
+    let memory = config.spool_dir.join(&config.name).join("port");
+    let (listener, bound) = serve::open(listen, &memory)
+        .with_context(|| format!("listen {}", listen.unwrap_or(serve::DEFAULT_LISTEN)))?;
+    serve::serve(listener, key, refused_keys.clone(), events.clone())?;
+    Ok(config.address.clone().unwrap_or(bound))
 }
 
 /// The lease that an earlier daemon had, as far as that is of now.

@@ -13,6 +13,7 @@ pub mod list;
 pub mod models;
 mod nvml;
 mod rocm;
+pub mod watch;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -27,10 +28,10 @@ const TEXT: usize = 120;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vendor {
-    /// NVIDIA, or unknown.
+    /// Its GPUs are used with CUDA; also where nobody knows who made one.
     #[default]
     Nvidia,
-    /// AMD.
+    /// Its GPUs are used with ROCm.
     Amd,
 }
 

@@ -60,7 +60,7 @@ fn short(model: &str) -> String {
     kept.chars().take(LONGEST).collect()
 }
 
-/// `40gb`.
+/// A size of memory, `40gb`.
 fn is_size(word: &str) -> bool {
     let number = word.strip_suffix("gb").or_else(|| word.strip_suffix("gib"));
     number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))

@@ -29,14 +29,14 @@ type RowsOf =
     unsafe extern "C" fn(Handle, *mut c_uint, *mut c_uint, *mut c_uint, *mut c_uint) -> Status;
 type Reason = unsafe extern "C" fn(Status) -> *const c_char;
 
-/// `NVML_SUCCESS`.
+/// A call that did what it should: `NVML_SUCCESS`.
 const SUCCESS: Status = 0;
 /// `NVML_ERROR_DRIVER_NOT_LOADED`: there is a library and no GPU.
 const NO_DRIVER: Status = 9;
 /// `NVML_DEVICE_NAME_V2_BUFFER_SIZE` and `NVML_DEVICE_UUID_V2_BUFFER_SIZE`, in bytes.
 const TEXT: usize = 96;
 
-/// `nvmlPciInfo_t`.
+/// Where a GPU is: `nvmlPciInfo_t`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Pci {
@@ -49,7 +49,7 @@ struct Pci {
     bus_id: [c_char; 32],
 }
 
-/// `nvmlMemory_t`, in bytes.
+/// Memory of a GPU in bytes: `nvmlMemory_t`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Memory {

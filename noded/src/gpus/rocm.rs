@@ -27,9 +27,9 @@ type Number = unsafe extern "C" fn(u32, *mut u32) -> Status;
 type MemoryOf = unsafe extern "C" fn(u32, c_int, *mut u64) -> Status;
 type Reason = unsafe extern "C" fn(Status, *mut *const c_char) -> Status;
 
-/// `RSMI_STATUS_SUCCESS`.
+/// A call that did what it should: `RSMI_STATUS_SUCCESS`.
 const SUCCESS: Status = 0;
-/// `RSMI_MEM_TYPE_VRAM`.
+/// Memory of the GPU itself: `RSMI_MEM_TYPE_VRAM`.
 const VRAM: c_int = 0;
 /// Room for a name, in bytes.
 const TEXT: usize = 256;

@@ -3,7 +3,7 @@
 //!
 //! Pure.
 
-use cosy_model::step::{StepCommand, StepOrder, StepProgram, StepSpec};
+use cosy_model::step::{JobPart, StepCommand, StepOrder, StepProgram, StepSpec};
 use cosy_model::{OsText, limits};
 
 /// Checks what a command asks for, whatever the job has.
@@ -41,10 +41,28 @@ pub fn spec(spec: &StepSpec) -> Result<(), String> {
     if !(1..=limits::STEP_PROGRAMS).contains(&programs) {
         return Err(format!("a step has 1 to {} programs, not {programs}", limits::STEP_PROGRAMS));
     }
+    spec.gpu_bind
+        .check()
+        .map_err(|why| format!("which GPUs tasks see: {why}"))?;
     if let Some(container) = &spec.container {
         container.check()?;
     }
     spec.programs.iter().try_for_each(program)
+}
+
+/// Checks that some node of the job can have the GPUs that tasks are to see by their places.
+///
+/// # Errors
+/// In one line, with figures.
+pub fn gpus_by_place(spec: &StepSpec, parts: &[JobPart]) -> Result<(), String> {
+    let of_step = spec.gpus_per_node.unwrap_or(u32::MAX);
+    let most = parts.iter().map(|part| part.gpus.min(of_step)).max();
+    match (spec.gpu_bind.highest(), most) {
+        (Some(highest), Some(most)) if highest >= most => Err(format!(
+            "a task is to see GPU {highest}, counted from 0 among those of the step, which has {most} on a node"
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn long(what: &str, length: usize, most: usize) -> Result<(), String> {

@@ -155,6 +155,10 @@ impl Steps {
             let text = format!("job {} is ending: no more steps start in it", key.job);
             return connection.refuse(RefusalCode::WrongState, text);
         }
+        let parts = self.jobs.get(&key).map(|job| &job.allocation.parts);
+        if let Err(why) = check::gpus_by_place(&spec, parts.map_or(&[], Vec::as_slice)) {
+            return connection.refuse(RefusalCode::Invalid, why);
+        }
         let mut verdict = self.judge(key, &spec);
         if let Verdict::Wait(_) = verdict {
             // The end of a step is seen a moment later than its command sees it.

@@ -3,11 +3,11 @@
 
 use super::table::{Job, Steps};
 use super::{StepShare, TaskExtras};
-use crate::bind::{self, Numa};
+use crate::bind::{self, Numa, TaskBind};
 use crate::devices::{DeviceNumber, Devices, Held};
 use crate::spool::name_of;
 use cosy_model::OsText;
-use cosy_model::step::StepOrder;
+use cosy_model::step::{GpuBind, StepOrder};
 use std::sync::Arc;
 
 /// What a step is given.
@@ -50,15 +50,20 @@ impl Steps {
         }
     }
 
-    /// Each task's own GPUs, where GPUs of tasks were asked for.
+    /// Each task's own GPUs, where not all see all of the step's.
     fn own(&self, job: &Job, order: &StepOrder, share: &StepShare) -> Vec<TaskExtras> {
-        let each = order.spec.gpus_per_task;
+        let bind = order.spec.gpu_bind.or_per_task(order.spec.gpus_per_task);
         let here = order.tree.first().copied().unwrap_or(0);
         let tasks = order.layout.count_of(here);
-        if each == 0 || tasks < 2 {
+        if bind == GpuBind::None || share.gpus.is_empty() {
             return Vec::new();
         }
-        let dealt = deal(&self.setup.devices, order, share, tasks);
+        let near = places(&self.setup.devices, order, share, tasks);
+        let near: Vec<&[u32]> = near.iter().map(TaskBind::numa_nodes).collect();
+        let dealt = self.setup.devices.bind(&share.gpus, &bind, &near);
+        if dealt.iter().all(|own| *own == share.gpus) {
+            return Vec::new();
+        }
         let kept = self.setup.cgroups.limits_devices();
         let one = |(gpus, task): (Vec<u32>, u32)| {
             let held = Held {
@@ -77,16 +82,13 @@ impl Steps {
     }
 }
 
-/// GPUs of each of `tasks` tasks: those first that are near to its cores.
-fn deal(devices: &Devices, order: &StepOrder, share: &StepShare, tasks: u32) -> Vec<Vec<u32>> {
-    let spec = &order.spec;
+/// Where each of `tasks` tasks will run, as far as that matters for its GPUs.
+fn places(devices: &Devices, order: &StepOrder, share: &StepShare, tasks: u32) -> Vec<TaskBind> {
     let numa = if devices.have_places() {
         Numa::here()
     } else {
         Numa::default()
     };
     let cores = order.layout.cores_per_task;
-    let binds = bind::plan(&share.processors, cores, tasks, spec.bind, &numa);
-    let near: Vec<&[u32]> = binds.iter().map(bind::TaskBind::numa_nodes).collect();
-    devices.deal(&share.gpus, spec.gpus_per_task, &near)
+    bind::plan(&share.processors, cores, tasks, order.spec.bind, &numa)
 }

@@ -62,6 +62,7 @@ pub fn place(job: JobShape<'_>, held: &[NodeUse], spec: &StepSpec) -> Result<Pla
     let idle = vec![NodeUse::default(); job.parts.len()];
     let whole = Plan::new(job, &idle, spec).map_err(DoesNotFit::Never)?;
     let possible = whole.counts().map_err(DoesNotFit::Never)?;
+    whole.has_named_gpus(&possible).map_err(DoesNotFit::Never)?;
     if spec.overlap || held.iter().all(|h| *h == NodeUse::default()) {
         return Ok(whole.placed(&possible, spec.overlap));
     }
@@ -179,6 +180,24 @@ impl<'a> Plan<'a> {
             true => Ok(wanted),
             false => Err(self.shortage(all)),
         }
+    }
+
+    /// Checks that all nodes have the GPUs that tasks are to see by their places.
+    fn has_named_gpus(&self, counts: &[u32]) -> Result<(), String> {
+        let Some(highest) = self.spec.gpu_bind.highest() else {
+            return Ok(());
+        };
+        for (part, tasks) in self.job.parts.iter().zip(counts).filter(|(_, n)| **n > 0) {
+            let gpus = gpus_wanted(self.spec, *tasks).unwrap_or(part.gpus);
+            if highest >= gpus {
+                return Err(format!(
+                    "a task is to see GPU {highest}, counted from 0 among those of the step; on {} it has {}",
+                    part.peer.node,
+                    many(u64::from(gpus), "GPU")
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn tasks(&self) -> Result<u32, String> {

@@ -11,7 +11,7 @@ use crate::native::arg::{flag, number, parse_limit, value};
 use crate::native::submit::options::{args, container_args, gpus, words};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::limits::NODE_CORES;
-use cosy_model::step::{Bind, Distribution};
+use cosy_model::step::{Bind, Distribution, GpuBind};
 use cosy_model::{Dialect, JobId, Span, StepId};
 use std::path::PathBuf;
 
@@ -118,6 +118,8 @@ pub fn max_wait_args() -> [Arg; 2] {
 fn step_args() -> impl Iterator<Item = Arg> {
     [
         value("gpus-per-task", "N|TYPE:N[,...]", "GPUs of each task").value_parser(gpus),
+        value("gpu-bind", "HOW", "Which GPUs a task sees: none, closest, single:TASKS, per_task:N, map_gpu:LIST, mask_gpu:LIST")
+            .value_parser(gpu_bind),
         value("distribution", "HOW", "Which task goes where: block, cyclic, plane=N")
             .short('m')
             .value_parser(distribution),
@@ -180,6 +182,7 @@ impl RunOptions {
             cancel: one("cancel"),
             list: m.get_flag("list"),
             gpus_per_task: m.get_one("gpus-per-task").cloned(),
+            gpu_bind: m.get_one("gpu-bind").cloned().unwrap_or_default(),
             distribution: m.get_one("distribution").copied().unwrap_or_default(),
             places: Vec::new(),
             bind: m.get_one("bind").copied().unwrap_or_default(),
@@ -262,6 +265,10 @@ fn distribution(text: &str) -> Result<Distribution, String> {
         (_, Some(n)) => number(1, NODE_CORES)(n).map(Distribution::Plane),
         (_, None) => Err("block, cyclic or plane=N is needed".to_owned()),
     }
+}
+
+fn gpu_bind(text: &str) -> Result<GpuBind, String> {
+    text.parse()
 }
 
 fn bind(text: &str) -> Result<Bind, String> {

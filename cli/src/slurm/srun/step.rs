@@ -1,6 +1,7 @@
 //! Makes the request for a step out of the options of `srun`.
 
 use super::request::SrunOptions;
+use super::step_options::StepOptions;
 use crate::exit;
 use crate::job_options::JobOptions;
 use crate::launch::files::StreamTarget;
@@ -10,10 +11,10 @@ use crate::launch::spec::{self, SrunErrorLines, StepRequest};
 use crate::launch::supervisors;
 use cosy_model::device::GpuRequest;
 use cosy_model::job::MemoryRequest;
-use cosy_model::step::{Bind, Distribution, StepCommand};
+use cosy_model::step::{Bind, Distribution, GpuBind, StepCommand};
 use cosy_model::{Dialect, OsText, Span, expand};
 use cosy_slurm::geometry::Layout;
-use cosy_slurm::submit::binding::{BindTarget, CpuBind};
+use cosy_slurm::submit::binding::{self, BindTarget, CpuBind};
 use cosy_slurm::submit::distribution::{self, Nodes};
 use cosy_slurm::submit::options::{Memory, SubmitOptions};
 use cosy_slurm::submit::{Fault, Line};
@@ -68,6 +69,7 @@ pub fn options(
         job,
         inside: step_options.job,
         gpus_per_task: gpus(job_options.gpus_per_task.as_ref())?,
+        gpu_bind: gpu_bind(job_options, step_options)?,
         distribution: distribution(job_options.distribution.as_ref()),
         bind: bind(step_options.cpu_bind.as_ref()),
         overlap: step_options.overlap,
@@ -78,12 +80,7 @@ pub fn options(
         kill_on_bad_exit: step_options.kill_on_bad_exit,
         multi_prog: program_file(srun_options),
         pty: step_options.pty,
-        mpi: step_options
-            .mpi
-            .as_deref()
-            .and_then(super::request::wireup)
-            .flatten()
-            .map(str::to_owned),
+        mpi: mpi(step_options),
         command: if step_options.multi_prog {
             Vec::new()
         } else {
@@ -263,6 +260,19 @@ fn distribution(option: Option<&distribution::Distribution>) -> Distribution {
         Nodes::Cyclic => Distribution::Cyclic,
         Nodes::Plane(size) => Distribution::Plane(size),
     }
+}
+
+fn gpu_bind(job_options: &SubmitOptions, step_options: &StepOptions) -> Result<GpuBind, Fault> {
+    match &job_options.gpu_bind {
+        Some(text) => binding::gpus(text),
+        None => Ok(step_options.accelerators.clone()),
+    }
+}
+
+fn mpi(step_options: &StepOptions) -> Option<String> {
+    let words = step_options.mpi.as_deref();
+    let kind = words.and_then(super::request::wireup).flatten();
+    kind.map(str::to_owned)
 }
 
 /// What tasks are bound to; without the option to all cores of the step, as in Slurm without a

@@ -3,6 +3,7 @@
 
 use crate::launch::supervisors;
 use cosy_model::JobId;
+use cosy_model::step::GpuBind;
 use cosy_slurm::getopt::GivenOption;
 use cosy_slurm::submit::binding::{self, CpuBind};
 use cosy_slurm::submit::options::SubmitOptions;
@@ -31,6 +32,8 @@ pub struct StepOptions {
     pub overlap: bool,
     /// What tasks are bound to (`--cpu-bind`).
     pub cpu_bind: Option<CpuBind>,
+    /// Which GPUs tasks see unless `--gpu-bind` says it (`--accel-bind`).
+    pub accelerators: GpuBind,
     /// The running job to start the step in (`--jobid`, or `SLURM_JOB_ID`).
     pub job: Option<JobId>,
     /// Longest wait for a start (`--immediate`).
@@ -93,6 +96,7 @@ impl StepOptions {
             "mpi" => self.mpi = Some(text()),
             "overlap" => self.overlap = true,
             "cpu-bind" => self.cpu_bind = Some(binding::read(&text())?),
+            "accel-bind" => self.accelerators = binding::accelerators(&text())?,
             "jobid" => self.job = Some(JobId(number(&text(), "jobid")?)),
             "immediate" => self.immediate = Some(immediate(found)?),
             "relative" => self.relative = Some(relative(&text())?),

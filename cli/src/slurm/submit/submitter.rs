@@ -49,6 +49,7 @@ pub fn requested(
         gpus: job_options.gpus.clone(),
         gpus_per_node: job_options.gpus_per_node.clone(),
         gpus_per_task: job_options.gpus_per_task.clone(),
+        gpu_bind: job_options.gpu_bind.clone(),
         submit_dir: here.to_string_lossy().into_owned(),
         submit_host: host.to_owned(),
         export: exported(program, job_options),

@@ -1,5 +1,6 @@
 //! A step as it is asked for.
 
+use super::GpuBind;
 use crate::job::OpenMode;
 use crate::{MiB, OsText, Span, Time};
 use serde::{Deserialize, Serialize};
@@ -141,6 +142,9 @@ pub struct StepSpec {
     /// GPUs of each task.
     #[serde(default)]
     pub gpus_per_task: u32,
+    /// Which of its GPUs on a node each task there sees.
+    #[serde(default, skip_serializing_if = "GpuBind::is_default")]
+    pub gpu_bind: GpuBind,
     /// GPUs on each node, for all tasks there together; all of the job's there without
     /// this and `gpus_per_task`.
     #[serde(default)]
@@ -240,6 +244,7 @@ impl StepSpec {
             tasks_per_node: None,
             cores_per_task: None,
             gpus_per_task: 0,
+            gpu_bind: GpuBind::Default,
             gpus_per_node: None,
             memory: None,
             require: Vec::new(),

@@ -193,6 +193,7 @@ impl Draft {
             gpus: options.gpus.clone(),
             gpus_per_node: options.gpus_per_node.clone(),
             gpus_per_task: options.gpus_per_task.clone(),
+            gpu_bind: options.gpu_bind.clone(),
             submit_dir: workdir,
             submit_host: host.to_owned(),
             export: None,

@@ -24,6 +24,8 @@ pub struct Requested {
     pub gpus_per_node: Option<String>,
     /// GPUs of each task, as given.
     pub gpus_per_task: Option<String>,
+    /// Which GPUs tasks see, as given.
+    pub gpu_bind: Option<String>,
     /// Where the command was called.
     pub submit_dir: String,
     /// On which host.
@@ -63,6 +65,7 @@ impl Requested {
         all.set_some("SLURM_GPUS", self.gpus.as_ref());
         all.set_some("SLURM_GPUS_PER_NODE", self.gpus_per_node.as_ref());
         all.set_some("SLURM_GPUS_PER_TASK", self.gpus_per_task.as_ref());
+        all.set_some("SLURM_GPU_BIND", self.gpu_bind.as_ref());
         all.set_some("SLURM_EXPORT_ENV", self.export.as_ref());
         if self.user_env {
             all.set("SLURM_GET_USER_ENV", 1);

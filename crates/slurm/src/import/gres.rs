@@ -6,9 +6,26 @@ use super::reader::Reader;
 use super::write::quoted;
 
 /// What a line may say without anything being lost.
-const KNOWN: &[&str] = &["nodename", "name", "type", "file", "count"];
+const KNOWN: &[&str] = &["nodename", "name", "type", "file", "count", "autodetect"];
 
 impl Reader {
+    /// `AutoDetect`: daemons look for GPUs unless they are told not to.
+    fn gpus_found(&mut self, line: &Line) {
+        let Some(how) = line.get("AutoDetect").filter(|how| !how.is_empty()) else {
+            return;
+        };
+        let nodes = line.get("NodeName").unwrap_or("all nodes");
+        let text = match how.eq_ignore_ascii_case("off") {
+            true => {
+                format!("AutoDetect=off of {nodes}: write gpu_detect = false into their noded.toml")
+            }
+            false => format!(
+                "AutoDetect={how} of {nodes}: noded finds GPUs by itself, there is nothing to write"
+            ),
+        };
+        self.note(line, &text);
+    }
+
     /// A line of `gres.conf`.
     pub(super) fn gres_line(&mut self, line: &Line) {
         let lost = line.words.iter().filter(|(name, _)| {
@@ -16,6 +33,7 @@ impl Reader {
             !KNOWN.contains(&lower.as_str())
         });
         let lost: Vec<String> = lost.map(|(n, v)| format!("{n}={v}")).collect();
+        self.gpus_found(line);
         if !lost.is_empty() {
             self.note(line, &format!("{} is not carried over", lost.join(" ")));
         }
@@ -23,6 +41,12 @@ impl Reader {
             return;
         };
         let nodes = line.get("NodeName").unwrap_or("every node that has it");
+        if name == "shard" {
+            let text = format!(
+                "shards of {nodes}: write how many each GPU has into its [[gpu]] table in noded.toml (shards = 4), or gpu_shards = 4 where GPUs are found by themselves; a GPU with shards is not given out as a whole here"
+            );
+            return self.note(line, &text);
+        }
         let mut keys = Vec::new();
         let mut put = |key: &str, value: Option<&str>| {
             let value = value.filter(|value| !value.is_empty());

@@ -3,6 +3,7 @@
 
 use super::count::cut;
 use super::{Fault, Line};
+use cosy_model::step::GpuBind;
 
 /// What tasks are bound to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -74,6 +75,33 @@ fn failed(why: String) -> Fault {
     fault
 }
 
+/// Reads a value of `--gpu-bind`, also as other interfaces write it (`gres/gpu:closest`).
+///
+/// # Errors
+/// What Slurm says to a value that it does not take, with what is wrong with it.
+pub fn gpus(text: &str) -> Result<GpuBind, Fault> {
+    let text = text.strip_prefix("gres/gpu:").unwrap_or(text);
+    text.parse().map_err(|why| {
+        let mut fault = Fault::fatal("Invalid --gpu-bind argument: ".to_owned() + &cut(text));
+        fault.lines.insert(0, Line::Error(why));
+        fault
+    })
+}
+
+/// Reads a value of `--accel-bind`: `g` binds to the closest GPUs, `n` is for network devices.
+///
+/// # Errors
+/// A letter that means nothing.
+pub fn accelerators(text: &str) -> Result<GpuBind, Fault> {
+    if text.is_empty() || !text.chars().all(|c| "gnv".contains(c)) {
+        return Err(Fault::error(format!("Invalid --accel-bind specification: {}", cut(text))));
+    }
+    Ok(match text.contains('g') {
+        true => GpuBind::Closest,
+        false => GpuBind::Default,
+    })
+}
+
 /// Checks a value of `--mem-bind`, which nothing is done with.
 ///
 /// # Errors
@@ -122,6 +150,17 @@ mod tests {
         check("mask_cpu:0x3,c", BindTarget::Nothing, false);
         check("", BindTarget::Nothing, false);
         assert!(read("help").unwrap().help);
+    }
+
+    #[test]
+    fn gpus_of_tasks() {
+        assert_eq!(gpus("closest").unwrap(), GpuBind::Closest);
+        assert_eq!(gpus("gres/gpu:single:2").unwrap(), GpuBind::Single(2));
+        let fault = gpus("foo").unwrap_err().text(Program::Srun);
+        assert!(fault.ends_with("srun: fatal: Invalid --gpu-bind argument: foo\n"), "{fault}");
+        assert_eq!(accelerators("gv").unwrap(), GpuBind::Closest);
+        assert_eq!(accelerators("n").unwrap(), GpuBind::Default);
+        assert!(accelerators("x").is_err() && accelerators("").is_err());
     }
 
     #[test]

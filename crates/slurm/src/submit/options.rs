@@ -127,6 +127,8 @@ pub struct SubmitOptions {
     pub gpus_per_node: Option<String>,
     /// `--gpus-per-task`, as text.
     pub gpus_per_task: Option<String>,
+    /// Which GPUs tasks see, as given.
+    pub gpu_bind: Option<String>,
     /// `--gpus-per-socket`, as text.
     pub gpus_per_socket: Option<String>,
     /// `--sockets-per-node`, as far as it is about GPUs.
@@ -221,6 +223,7 @@ impl SubmitOptions {
             return Ok(());
         };
         match entry.status {
+            OptionSupport::Done if found.name == "gpu-bind" => drop(binding::gpus(&found.text())?),
             OptionSupport::Done => {}
             OptionSupport::Accepted(_) => ignored_values::check(found)?,
             OptionSupport::Ignored(why) => {
@@ -277,6 +280,7 @@ impl SubmitOptions {
             "gpus-per-node" => &mut self.gpus_per_node,
             "gpus-per-task" => &mut self.gpus_per_task,
             "gpus-per-socket" => &mut self.gpus_per_socket,
+            "gpu-bind" => &mut self.gpu_bind,
             "nodelist" => &mut self.nodelist,
             "exclude" => &mut self.exclude,
             "mail-user" => &mut self.mail_user,
@@ -751,6 +755,7 @@ mod tests {
                 "get-user-env" => "L",
                 "begin" | "deadline" => "now",
                 "container-mounts" => "/a:/b:ro",
+                "gpu-bind" => "closest",
                 _ => "1",
             };
             let takes = entry.opt.argument != crate::getopt::Argument::Nothing;

@@ -41,6 +41,34 @@ fn text(layout: &StepLayout) -> String {
 }
 
 #[test]
+fn gpus_by_place_are_on_all_nodes_of_the_step() {
+    let check = |gpus: &[u32], bind: &str, nodes: Option<u32>, expected: Result<&str, &str>| {
+        let mut parts = parts(&vec![2; gpus.len()]);
+        parts
+            .iter_mut()
+            .zip(gpus)
+            .for_each(|(part, gpus)| part.gpus = *gpus);
+        let mut spec = spec();
+        (spec.nodes, spec.gpu_bind) = (nodes, bind.parse().unwrap());
+        let early = crate::steps::check::gpus_by_place(&spec, &parts);
+        let held = vec![NodeUse::default(); parts.len()];
+        let got = early.and_then(|()| match place(shape(&parts), &held, &spec) {
+            Ok(placed) => Ok(text(&placed.layout)),
+            Err(e) => Err(e.to_string()),
+        });
+        assert_eq!(got.as_deref().map_err(String::as_str), expected, "{bind}");
+    };
+    check(&[2, 1], "map_gpu:1", Some(1), Ok("n1:0"));
+    check(&[2, 2], "mask_gpu:0x3", Some(2), Ok("n1:0 n2:1"));
+    let late = "a task is to see GPU 1, counted from 0 among those of the step; on n2 it has 1 GPU";
+    check(&[2, 1], "map_gpu:1", Some(2), Err(late));
+    let early =
+        "a task is to see GPU 2, counted from 0 among those of the step, which has 2 on a node";
+    check(&[2, 1], "map_gpu:2", Some(1), Err(early));
+    check(&[0], "closest", Some(1), Ok("n1:0"));
+}
+
+#[test]
 fn tasks_one_by_one() {
     let at = |places: &[(&str, u32)]| -> Vec<(String, u32)> {
         places.iter().map(|(n, c)| ((*n).to_owned(), *c)).collect()

@@ -1,0 +1,134 @@
+//! What a daemon knows of its GPUs: which there are, and what is wrong with them.
+
+use super::ask::{self, look};
+use super::list::GpuList;
+use super::{GpuSearch, GpusFound};
+use crate::config::Config;
+use crate::detect;
+use crate::devices::Devices;
+use crate::spool::key_of;
+use std::path::{Path, PathBuf};
+
+/// What the daemon knows of its GPUs.
+#[derive(Debug, Default)]
+pub struct Gpus {
+    /// Those that were found, by number.
+    list: GpuList,
+    /// They are being looked at.
+    looking: bool,
+    /// What is wrong with them.
+    problem: Option<String>,
+    /// Files of devices that were none at the start.
+    never_there: Vec<PathBuf>,
+}
+
+impl Gpus {
+    /// Looks which GPUs there are, and adds them to what the configuration says.
+    pub async fn at_start(config: &mut Config) -> Self {
+        let bad = config.devices.bad_files();
+        let mut gpus = Self {
+            never_there: bad.into_iter().map(Path::to_owned).collect(),
+            ..Self::default()
+        };
+        let search = config.gpu_search.clone();
+        if search.off {
+            return gpus;
+        }
+        let own_dir = config.spool_dir.join(&config.name);
+        let earlier = GpuList::load(&own_dir);
+        if !ask::worth_it(&search) && earlier.gpus.is_empty() {
+            return gpus;
+        }
+        match look(&search, None).await.result {
+            Ok(found) => {
+                gpus.list = earlier.with(&found, has_jobs(&own_dir));
+                gpus.problem = gpus.list.problem(&found);
+            }
+            Err(why) => {
+                gpus.list = earlier;
+                gpus.problem = Some(why);
+            }
+        }
+        let found = gpus.list.devices(&search);
+        let count = gpus.list.gpus.len();
+        tracing::info!("GPUs found: {count} ({})", found.words());
+        config.devices.add(found);
+        gpus
+    }
+
+    /// Keeps the list for daemons that come later.
+    pub fn keep(&self, own_dir: &Path) {
+        if !self.list.gpus.is_empty()
+            && let Err(e) = self.list.keep(own_dir)
+        {
+            tracing::warn!("the list of GPUs cannot be kept: {e}");
+        }
+    }
+
+    /// Adds them to a configuration that was read again: their numbers stay.
+    pub fn add_to(&self, config: &mut Config) {
+        if !config.gpu_search.off {
+            config.devices.add(self.list.devices(&config.gpu_search));
+        }
+    }
+
+    /// What is configured now: of files that are new, those that are no devices do not count as gone.
+    pub fn reconfigured(&mut self, old: &Devices, new: &Devices) {
+        let files: Vec<&Path> = old.files().collect();
+        let bad = new.bad_files().into_iter();
+        let never = bad.filter(|file| !files.contains(file));
+        self.never_there.extend(never.map(Path::to_owned));
+    }
+
+    /// What is wrong with them, in one line.
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// Says that a look begins; `None` where none does: they are being looked at, or there are none.
+    pub fn begin(&mut self, search: &GpuSearch) -> Option<()> {
+        if search.off || self.looking || self.list.gpus.is_empty() {
+            return None;
+        }
+        self.looking = true;
+        Some(())
+    }
+
+    /// The helper has ended: there may be another one.
+    pub fn end(&mut self) {
+        self.looking = false;
+    }
+
+    /// What a look says of them, in one line.
+    pub fn problem_of(&self, result: Result<GpusFound, String>) -> Option<String> {
+        match result {
+            Ok(found) => self.list.problem(&found),
+            Err(why) => Some(why),
+        }
+    }
+
+    /// Which configured devices have lost their files.
+    pub fn gone(&self, devices: &Devices) -> Option<String> {
+        devices.gone(&self.never_there)
+    }
+
+    /// Notes what is wrong with them; true when that is new.
+    pub fn note(&mut self, problem: Option<String>) -> bool {
+        let new = problem != self.problem;
+        self.problem = problem;
+        new
+    }
+}
+
+/// Whether jobs of this boot hold something here.
+fn has_jobs(own_dir: &Path) -> bool {
+    let last_boot = std::fs::read_to_string(own_dir.join("boot")).ok();
+    if last_boot.as_deref() != Some(detect::boot_id().as_str()) {
+        return false;
+    }
+    let entries = std::fs::read_dir(own_dir).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| key_of(entry.file_name().to_str()?))
+        .next()
+        .is_some()
+}
