@@ -122,7 +122,7 @@ pub struct Config {
     pub log: String,
 }
 
-/// How what jobs use is measured, and what is done when one thrashes.
+/// How what jobs use is measured, and what is done when one thrashes or leaves its GPUs idle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sampling {
     /// Between two measurements; `None`: nothing is measured.
@@ -131,6 +131,10 @@ pub struct Sampling {
     pub stall_limit: Option<u16>,
     /// What is done with one that waits longer.
     pub stall_action: StallAction,
+    /// How long all GPUs of a job may be idle; `None`: as long as it likes.
+    pub gpu_idle_limit: Option<Duration>,
+    /// What is done with one whose GPUs are idle for longer.
+    pub gpu_idle_action: StallAction,
 }
 
 impl Sampling {
@@ -140,13 +144,13 @@ impl Sampling {
     }
 }
 
-/// What is done with a job that waits for memory for most of its time.
+/// What is done with a job that uses what it has badly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum StallAction {
     /// Its output says so.
     #[default]
     Tell,
-    /// It is ended, as one that used too much memory.
+    /// It is ended.
     End,
 }
 
@@ -377,7 +381,7 @@ mod tests {
                `cores`, `memory`, `disk`, `gpus`, `gpu_detect`, `gpu_types`, `gpu_shards`, `nvml_library`, `rocm_library`, \
                `gpu`, `device`, `other`, `features`, `plugins`, `private_tmp`, `container_tool`, \
                `prolog`, `epilog`, `health_check`, `hook_timeout`, `health_interval`, \
-               `sample_interval`, `memory_stall`, `memory_stall_action`, \
+               `sample_interval`, `memory_stall`, `memory_stall_action`, `gpu_idle_limit`, `gpu_idle_action`, \
                `cgroup`, `job_processes`, `min_uid`, `allow_root`, `log`; did you mean `name`?",
             ],
         );

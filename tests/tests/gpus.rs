@@ -5,6 +5,7 @@
 
 use cosy_model::{JobId, JobState};
 use cosy_tests::fake_gpus::{CONFIGURED, FakeGpus};
+use cosy_tests::terminal::lines_on;
 use cosy_tests::{Cluster, Options, script, wait};
 use std::fs;
 
@@ -13,6 +14,10 @@ const TWO: &str =
 
 fn watched(_: usize) -> String {
     format!("{CONFIGURED}health_interval = '1s'\n")
+}
+
+fn idle_ones_end(_: usize) -> String {
+    format!("{CONFIGURED}sample_interval = '1s'\ngpu_idle_limit = '2s'\ngpu_idle_action = 'end'\n")
 }
 
 fn in_shards(_: usize) -> String {
@@ -252,6 +257,33 @@ fn tasks_see_the_gpus_that_they_are_bound_to() {
         .run(&["sbatch", "--gpu-bind=single:0", "script"])
         .expect(1);
     assert!(got.err.contains("Invalid --gpu-bind argument: single:0"), "{}", got.err);
+}
+
+#[test]
+fn idle_gpus_are_seen_and_their_job_ended() {
+    let Some((c, fake)) = cluster(TWO, idle_ones_end) else {
+        return;
+    };
+    let mut submission = script(&c.work(), "exec sleep 600");
+    submission.spec.request.gpus_per_node = 1;
+    submission.spec.stdout = Some("out.%j".into());
+    // The first GPU is busy, the second one is not.
+    let jobs = [c.submit(&submission), c.submit(&submission)];
+    c.until_state(jobs[1], JobState::Cancelled);
+    let said = fs::read_to_string(c.work().join(format!("out.{}", jobs[1]))).unwrap();
+    assert!(
+        said.contains(": its GPU has been idle for ") && said.contains("It is ended"),
+        "{said}"
+    );
+    let line = wait::until("its use is told", || {
+        let lines = lines_on(120, &mut c.command(&["cstat", &jobs[0].to_string()]));
+        lines.into_iter().find(|line| line.contains("GPU  "))
+    });
+    assert!(line.ends_with("97% busy now, 1.0M of 16.0G of memory"), "{line}");
+    fake.set(&TWO.replace("|97|", "|0|"));
+    c.until_state(jobs[0], JobState::Cancelled);
+    // A job without GPUs leaves none idle.
+    assert_eq!(batch(&c, "", "sleep 4; echo done"), "done\n");
 }
 
 #[test]

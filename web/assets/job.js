@@ -130,10 +130,12 @@ function overTime(place, job) {
     if (all.length < 3) return put(place);
     const busy = all.slice(1).map((one, n) => ({ at: one.at, used: Math.max(0, one.cpu_us - all[n].cpu_us) / 1000 / Math.max(1, one.at - all[n].at), all: told.cores }));
     const memory = all.map((one) => ({ at: one.at, used: one.memory_bytes / 1048576, all: told.memory_mib || undefined }));
+    const gpus = all.filter((one) => one.gpu_busy_permille !== null).map((one) => ({ at: one.at, used: one.gpu_busy_permille / 10, all: 100 }));
     const range = { from: all[0].at, to: all.at(-1).at };
     put(place, h("div", { class: "card" }, h("h2", {}, `Over time on ${told.node}`),
       area(busy, { ...range, title: "Cores in use", unit: "cores" }),
-      area(memory, { ...range, title: "Memory in use", unit: "MiB", kind: "area2" })));
+      area(memory, { ...range, title: "Memory in use", unit: "MiB", kind: "area2" }),
+      gpus.length > 1 && area(gpus, { ...range, title: "GPUs busy", unit: "%" })));
   }, 30000);
 }
 

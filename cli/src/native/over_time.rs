@@ -42,6 +42,7 @@ pub fn lines(all: &JobSamples, blocks: bool) -> Vec<(String, String)> {
         ("memory".to_owned(), memory_line),
     ];
     let latest = all.samples.last();
+    lines.extend(gpus(all, levels));
     let disks = latest.and_then(|s| Some((s.read_bytes?, s.written_bytes?)));
     if let Some((read, written)) = disks.filter(|(read, written)| read + written > 0) {
         lines.push(("disks".to_owned(), format!("{} read, {} written", size(read), size(written))));
@@ -59,6 +60,33 @@ pub fn lines(all: &JobSamples, blocks: bool) -> Vec<(String, String)> {
         *title = format!("cores, {}", crate::units::brief(since));
     }
     lines
+}
+
+/// How busy its GPUs were, and their memory; `None` where that is not known.
+fn gpus(all: &JobSamples, levels: &[char; 8]) -> Option<(String, String)> {
+    let known: Vec<f64> = all
+        .samples
+        .iter()
+        .filter_map(|s| Some(f64::from(s.gpu_busy?)))
+        .collect();
+    let latest = all.samples.last()?;
+    let memory = latest.gpu_memory_bytes.map(|used| {
+        let of = all
+            .gpu_memory_bytes
+            .map_or_else(String::new, |all| format!(" of {}", size(all)));
+        format!("{}{of} of memory", size(used))
+    });
+    let busy = latest
+        .gpu_busy
+        .map(|busy| format!("{}% busy now", busy / 10));
+    let text: Vec<String> = busy.into_iter().chain(memory).collect();
+    if all.gpus == 0 || text.is_empty() {
+        return None;
+    }
+    let curve = curve(&known, 1000.0, levels);
+    let space = if curve.is_empty() { "" } else { "  " };
+    let title = if all.gpus == 1 { "GPU" } else { "GPUs" };
+    Some((title.to_owned(), format!("{curve}{space}{}", text.join(", "))))
 }
 
 fn size(n: u64) -> String {
@@ -100,6 +128,7 @@ mod tests {
             interval: Span::from_secs(30),
             peak_bytes: 1 << 30,
             samples: figures.iter().enumerate().map(sample).collect(),
+            ..JobSamples::default()
         }
     }
 
@@ -122,6 +151,23 @@ mod tests {
         let mut stalls = all;
         stalls.samples.last_mut().unwrap().memory_stall = Some(873);
         assert_eq!(told(&stalls).last().unwrap(), ": 87% of the last minute it waited for memory");
+    }
+
+    #[test]
+    fn gpus_that_are_known() {
+        let mut all = samples(&[(0, 0), (1, 1), (2, 2)]);
+        (all.gpus, all.gpu_memory_bytes) = (2, Some(32 << 30));
+        assert!(!told(&all).iter().any(|line| line.starts_with("GPU")));
+        for (sample, busy) in all.samples.iter_mut().zip([Some(1000), None, Some(490)]) {
+            (sample.gpu_busy, sample.gpu_memory_bytes) = (busy, Some(3 << 30));
+        }
+        assert_eq!(told(&all)[2], "GPUs: █▄  49% busy now, 3.0G of 32.0G of memory");
+        // Slices tell their memory only.
+        all.gpus = 1;
+        all.samples
+            .iter_mut()
+            .for_each(|sample| sample.gpu_busy = None);
+        assert_eq!(told(&all)[2], "GPU: 3.0G of 32.0G of memory");
     }
 
     #[test]

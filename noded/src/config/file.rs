@@ -65,6 +65,8 @@ struct File {
     sample_interval: Option<Raw>,
     memory_stall: Option<Raw>,
     memory_stall_action: Option<Raw>,
+    gpu_idle_limit: Option<Raw>,
+    gpu_idle_action: Option<Raw>,
     cgroup: Option<Raw>,
     job_processes: Option<Raw>,
     min_uid: Option<Raw>,
@@ -304,6 +306,9 @@ fn sampling(check: &mut Check<'_>, file: &File) -> Sampling {
             .unwrap_or(Some(SAMPLE_INTERVAL)),
         stall_limit: u16::try_from(percent * 10).ok().filter(|limit| *limit > 0),
         stall_action: get(check, "memory_stall_action", &file.memory_stall_action, stall_action)
+            .unwrap_or_default(),
+        gpu_idle_limit: get(check, "gpu_idle_limit", &file.gpu_idle_limit, pause).flatten(),
+        gpu_idle_action: get(check, "gpu_idle_action", &file.gpu_idle_action, stall_action)
             .unwrap_or_default(),
     }
 }

@@ -103,6 +103,13 @@ impl GpuList {
         (!faults.is_empty()).then(|| faults.join("; "))
     }
 
+    /// What each of them does at the moment, by number.
+    pub fn figures(&self, found: &GpusFound) -> Vec<GpuFigures> {
+        let now = |gpu: &FoundGpu| found.gpus.iter().find(|g| g.id == gpu.id);
+        let figures = |gpu| now(gpu).map_or_else(GpuFigures::default, |g| g.figures);
+        self.gpus.iter().map(figures).collect()
+    }
+
     /// What of it jobs are given.
     pub fn devices(&self, search: &GpuSearch) -> Devices {
         // Programs want numbers, which slices do not have; and where GPUs differ, programs number
@@ -182,6 +189,31 @@ mod tests {
         assert_eq!(ids(&free), ["n", "c", "b", "a"]);
         let gone = "GPU 0 (Tesla T4, a at 0000:a:00.0) is gone";
         assert_eq!(fixed.problem(&now).as_deref(), Some(gone));
+    }
+
+    #[test]
+    fn figures_of_those_that_are_there() {
+        let busy = |id: &str, busy_percent| FoundGpu {
+            figures: GpuFigures {
+                busy_percent: Some(busy_percent),
+                memory_used: Some(7),
+                memory_total: None,
+            },
+            ..gpu(id)
+        };
+        let list = GpuList {
+            gpus: vec![gpu("a"), gpu("b"), gpu("c")],
+        };
+        let figures = list.figures(&found(&[busy("c", 40), busy("a", 91)]));
+        let known: Vec<_> = figures.iter().map(|f| f.busy_percent).collect();
+        assert_eq!(known, [Some(91), None, Some(40)]);
+        let both = GpuFigures::together(&[figures[0], figures[2]]);
+        assert_eq!(
+            (both.busy_percent, both.memory_used, both.memory_total),
+            (Some(65), Some(14), None)
+        );
+        assert_eq!(GpuFigures::together(&figures).busy_percent, None);
+        assert_eq!(GpuFigures::together(&[]), GpuFigures::default());
     }
 
     #[test]

@@ -56,6 +56,23 @@ pub struct GpuFigures {
     pub memory_total: Option<u64>,
 }
 
+impl GpuFigures {
+    /// Of several together: what is not known of one is not known. Busy is the mean.
+    pub fn together(all: &[Self]) -> Self {
+        let sum = |of: fn(&Self) -> Option<u64>| -> Option<u64> {
+            let figures: Option<Vec<u64>> = all.iter().map(of).collect();
+            figures.filter(|f| !f.is_empty()).map(|f| f.iter().sum())
+        };
+        let count = all.len().max(1) as u64;
+        let busy = sum(|one| one.busy_percent.map(u64::from));
+        Self {
+            busy_percent: busy.map(|sum| (sum / count).min(100) as u8),
+            memory_used: sum(|one| one.memory_used),
+            memory_total: sum(|one| one.memory_total),
+        }
+    }
+}
+
 /// A GPU, or a slice of one, as it was found.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct FoundGpu {

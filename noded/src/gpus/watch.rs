@@ -2,12 +2,13 @@
 
 use super::ask::{self, look};
 use super::list::GpuList;
-use super::{GpuSearch, GpusFound};
+use super::{GpuFigures, GpuSearch, GpusFound};
 use crate::config::Config;
 use crate::detect;
 use crate::devices::Devices;
 use crate::spool::key_of;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// What the daemon knows of its GPUs.
 #[derive(Debug, Default)]
@@ -18,6 +19,9 @@ pub struct Gpus {
     looking: bool,
     /// What is wrong with them.
     problem: Option<String>,
+    /// What they did at the last look, by number, and when that was.
+    figures: Vec<GpuFigures>,
+    looked: Option<Instant>,
     /// Files of devices that were none at the start.
     never_there: Vec<PathBuf>,
 }
@@ -99,11 +103,23 @@ impl Gpus {
         self.looking = false;
     }
 
-    /// What a look says of them, in one line.
-    pub fn problem_of(&self, result: Result<GpusFound, String>) -> Option<String> {
+    /// What a look says of them, in one line; what they do is kept.
+    pub fn problem_of(&mut self, result: Result<GpusFound, String>) -> Option<String> {
         match result {
-            Ok(found) => self.list.problem(&found),
+            Ok(found) => {
+                self.figures = self.list.figures(&found);
+                self.looked = Some(Instant::now());
+                self.list.problem(&found)
+            }
             Err(why) => Some(why),
+        }
+    }
+
+    /// What they did at the last look, by number; nothing where that is older than `age`.
+    pub fn figures(&self, age: Duration) -> &[GpuFigures] {
+        match self.looked.is_some_and(|at| at.elapsed() <= age) {
+            true => &self.figures,
+            false => &[],
         }
     }
 

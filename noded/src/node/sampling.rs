@@ -4,10 +4,14 @@ use super::{Node, Stage};
 use crate::clock;
 use crate::config::StallAction;
 use crate::daemon::Event;
+use crate::gpus::GpuFigures;
+use crate::samples::sampled::SampleLimits;
 use crate::samples::{self, Measured};
 use crate::shepherd::signals::Order;
 use crate::steps::usage;
+use cosy_model::Span;
 use cosy_model::node::{AttemptKey, KillCause};
+use std::time::Duration;
 
 impl Node {
     /// Measures all attempts on a thread of its own; what comes of it is an event. Gives whether there
@@ -27,12 +31,67 @@ impl Node {
         true
     }
 
-    /// All have been measured.
-    pub fn sampled(&mut self, all: &[Measured]) {
+    /// Whether a job here has GPUs to itself.
+    pub fn has_jobs_with_gpus(&self) -> bool {
+        let mut allocations = self.attempts.values().filter_map(|a| a.allocation.as_ref());
+        allocations.any(|allocation| !allocation.gpus.is_empty())
+    }
+
+    /// All have been measured; `figures`: what GPUs do, by number.
+    pub fn sampled(&mut self, all: &[Measured], figures: &[GpuFigures]) {
+        let limits = SampleLimits {
+            stall: self.config.sampling.stall_limit,
+            idle: self.config.sampling.gpu_idle_limit,
+        };
         for measured in all {
-            let limit = self.config.sampling.stall_limit;
-            if let Some(stall) = self.steps.sampled(measured, limit) {
+            let gpus = self.gpus_of(measured.key, figures);
+            let signs = self.steps.sampled(measured, gpus, limits);
+            if let Some(stall) = signs.stall {
                 self.thrashes(measured.key, stall);
+            }
+            if let Some(idle) = signs.idle {
+                self.idles(measured.key, idle);
+            }
+        }
+    }
+
+    /// What the GPUs of an attempt do; nothing where it has none.
+    fn gpus_of(&self, key: AttemptKey, figures: &[GpuFigures]) -> Option<GpuFigures> {
+        let attempt = self.attempts.get(&key.into())?;
+        let numbers = &attempt.allocation.as_ref()?.gpus;
+        let figure = |number: &u32| {
+            let index = self.config.devices.gpus.get(*number as usize)?.index;
+            figures.get(index as usize).copied()
+        };
+        let own: Option<Vec<GpuFigures>> = numbers.iter().map(figure).collect();
+        own.filter(|own| !own.is_empty())
+            .map(|own| GpuFigures::together(&own))
+    }
+
+    /// A job does nothing with its GPUs: its program is told, or it is ended.
+    fn idles(&mut self, key: AttemptKey, idle: Duration) {
+        let attempt = self.attempts.get(&key.into());
+        let count = attempt
+            .and_then(|a| a.allocation.as_ref())
+            .map_or(0, |a| a.gpus.len());
+        let gpus = match count {
+            1 => "its GPU has".to_owned(),
+            count => format!("its {count} GPUs have"),
+        };
+        let node = &self.fixed.name;
+        let time = Span::from_secs(i64::try_from(idle.as_secs()).unwrap_or(i64::MAX));
+        let text = format!("on {node} job {}: {gpus} been idle for {time}", key.job);
+        match self.config.sampling.gpu_idle_action {
+            StallAction::Tell => {
+                self.order_note(
+                    key,
+                    &format!("{text}. Others wait for GPUs: use them or end the job"),
+                );
+            }
+            StallAction::End => {
+                self.order_note(key, &format!("{text}. It is ended"));
+                tracing::warn!(job = %key.job, "attempt {} is ended: {gpus} been idle for {time}", key.attempt.0);
+                self.order_kill(key.into(), KillCause::Cancelled.into());
             }
         }
     }

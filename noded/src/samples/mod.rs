@@ -65,6 +65,7 @@ pub fn measure(subjects: &[Subject], instance: &str, now: impl Fn() -> Time) -> 
                 read_bytes: counted.read_bytes.or(summed.read_bytes),
                 written_bytes: counted.written_bytes.or(summed.written_bytes),
                 memory_stall: counted.memory_stall,
+                ..Sample::default()
             },
             peak_bytes: counted.peak_bytes,
         }

@@ -1,10 +1,40 @@
-//! What is kept of the measurements of a job, and whether it thrashes.
+//! What is kept of the measurements of a job, and whether it thrashes or leaves its GPUs idle.
 
 use super::Measured;
 use super::series::Series;
+use crate::gpus::GpuFigures;
+use std::time::{Duration, Instant};
 
 /// Measurements in a row beyond the limit before anybody is told: the figure is that of a minute.
 const STALLED: u32 = 2;
+
+/// Per cent below which a GPU is idle.
+const BUSY: u8 = 1;
+
+/// What the site wants to know of jobs; `None`: it does not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SampleLimits {
+    /// Per mille of a minute that a job may wait for memory.
+    pub stall: Option<u16>,
+    /// How long all its GPUs may be idle.
+    pub idle: Option<Duration>,
+}
+
+/// What has just gone beyond the limits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Signs {
+    /// Per mille of its time that it waits for memory.
+    pub stall: Option<u16>,
+    /// How long its GPUs have been idle.
+    pub idle: Option<Duration>,
+}
+
+/// Since when the GPUs of a job are idle.
+#[derive(Clone, Copy, Debug)]
+struct Idle {
+    since: Instant,
+    told: bool,
+}
 
 /// What is kept of the measurements of a job.
 #[derive(Debug, Default)]
@@ -12,14 +42,32 @@ pub struct Sampled {
     series: Series,
     /// Measurements in a row beyond the limit of stalls.
     stalled: u32,
+    idle: Option<Idle>,
+    gpu_memory: Option<u64>,
 }
 
 impl Sampled {
-    /// Adds a measurement. Gives per mille of its time that the job waits for memory, when that has just
-    /// become `limit` or more.
-    pub fn add(&mut self, measured: &Measured, limit: Option<u16>) -> Option<u16> {
-        self.series.add(measured);
-        let stall = measured.sample.memory_stall;
+    /// Adds a measurement, with what its GPUs do and when that was looked at; `None`: the job stands
+    /// still. Gives what has just gone beyond `limits`.
+    pub fn add(
+        &mut self,
+        measured: &Measured,
+        (gpus, now): (Option<GpuFigures>, Option<Instant>),
+        limits: SampleLimits,
+    ) -> Signs {
+        let gpus = gpus.unwrap_or_default();
+        let mut measured = *measured;
+        measured.sample.gpu_busy = gpus.busy_percent.map(|percent| u16::from(percent) * 10);
+        measured.sample.gpu_memory_bytes = gpus.memory_used;
+        self.gpu_memory = gpus.memory_total.or(self.gpu_memory);
+        self.series.add(&measured);
+        Signs {
+            stall: self.stalls(measured.sample.memory_stall, limits.stall),
+            idle: self.idles(gpus.busy_percent, now, limits.idle),
+        }
+    }
+
+    fn stalls(&mut self, stall: Option<u16>, limit: Option<u16>) -> Option<u16> {
         match stall.filter(|stall| limit.is_some_and(|limit| *stall >= limit)) {
             Some(_) => self.stalled = self.stalled.saturating_add(1),
             None => self.stalled = 0,
@@ -27,9 +75,37 @@ impl Sampled {
         stall.filter(|_| self.stalled == STALLED)
     }
 
+    /// What is not known is not idle, and begins anew.
+    fn idles(
+        &mut self,
+        busy_percent: Option<u8>,
+        now: Option<Instant>,
+        limit: Option<Duration>,
+    ) -> Option<Duration> {
+        let (Some(now), Some(..BUSY)) = (now, busy_percent) else {
+            self.idle = None;
+            return None;
+        };
+        let idle = self.idle.get_or_insert(Idle {
+            since: now,
+            told: false,
+        });
+        let time = now.duration_since(idle.since);
+        if idle.told || limit.is_none_or(|limit| time < limit) {
+            return None;
+        }
+        idle.told = true;
+        Some(time)
+    }
+
     /// What it used over time.
     pub const fn series(&self) -> &Series {
         &self.series
+    }
+
+    /// All memory of its GPUs, in bytes, where that is known.
+    pub const fn gpu_memory(&self) -> Option<u64> {
+        self.gpu_memory
     }
 }
 
@@ -55,7 +131,12 @@ mod tests {
                 },
                 peak_bytes: None,
             };
-            assert_eq!(sampled.add(&measured, limit), want, "{stall:?}");
+            let limits = SampleLimits {
+                stall: limit,
+                idle: None,
+            };
+            let signs = sampled.add(&measured, (None, None), limits);
+            assert_eq!(signs.stall, want, "{stall:?}");
         };
         let limit = Some(500);
         check(Some(900), limit, None);
@@ -69,5 +150,43 @@ mod tests {
         check(Some(600), limit, Some(600));
         check(Some(600), None, None);
         check(Some(1000), None, None);
+    }
+    #[test]
+    fn gpus_that_idle_are_told_once() {
+        let begin = Instant::now();
+        let limits = SampleLimits {
+            stall: None,
+            idle: Some(Duration::from_secs(60)),
+        };
+        let mut sampled = Sampled::default();
+        let mut check = |second: u64, percent: Option<u8>, stopped: bool, want: Option<u64>| {
+            let measured = Measured {
+                key: AttemptKey {
+                    job: JobId(1),
+                    attempt: Attempt(1),
+                },
+                sample: Sample::default(),
+                peak_bytes: None,
+            };
+            let gpus = GpuFigures {
+                busy_percent: percent,
+                ..GpuFigures::default()
+            };
+            let now = begin + Duration::from_secs(second);
+            let signs = sampled.add(&measured, (Some(gpus), (!stopped).then_some(now)), limits);
+            assert_eq!(signs.idle, want.map(Duration::from_secs), "{second}");
+        };
+        check(0, Some(0), false, None);
+        check(59, Some(0), false, None);
+        check(70, Some(0), false, Some(70));
+        check(200, Some(0), false, None);
+        // It was busy, or nobody knows, or the job stood still: its time begins anew.
+        check(210, Some(1), false, None);
+        check(220, Some(0), false, None);
+        check(250, None, false, None);
+        check(281, Some(0), false, None);
+        check(300, Some(0), true, None);
+        check(341, Some(0), false, None);
+        check(401, Some(0), false, Some(60));
     }
 }

@@ -2,12 +2,14 @@
 
 use super::serve::Connection;
 use super::table::{Job, Steps};
+use crate::gpus::GpuFigures;
+use crate::samples::sampled::{SampleLimits, Signs};
 use crate::samples::{Measured, Subject};
 use crate::spool::name_of;
 use cosy_model::Span;
 use cosy_model::node::AttemptKey;
 use cosy_model::step::{JobSamples, StepAnswer};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 impl Steps {
     /// So often jobs are measured; without, not at all.
@@ -27,11 +29,20 @@ impl Steps {
         open.map(subject).collect()
     }
 
-    /// A job was measured. Gives per mille of its time that it waits for memory, when that has just
-    /// become `limit` or more.
-    pub fn sampled(&mut self, measured: &Measured, limit: Option<u16>) -> Option<u16> {
-        let job = self.jobs.get_mut(&measured.key)?;
-        job.sampled.add(measured, limit)
+    /// A job was measured; `gpus`: what its GPUs do, where it has some. Gives what has just gone
+    /// beyond `limits`.
+    pub fn sampled(
+        &mut self,
+        measured: &Measured,
+        gpus: Option<GpuFigures>,
+        limits: SampleLimits,
+    ) -> Signs {
+        let Some(job) = self.jobs.get_mut(&measured.key) else {
+            return Signs::default();
+        };
+        // What stands still is not idle.
+        let looked_at = job.stopped.is_none().then(Instant::now);
+        job.sampled.add(measured, (gpus, looked_at), limits)
     }
 
     pub(super) fn tell_samples(&self, attempt: AttemptKey, connection: Connection) {
@@ -39,6 +50,8 @@ impl Steps {
             node: self.setup.name.clone(),
             cores: u32::try_from(job.allocation.cores.len()).unwrap_or(u32::MAX),
             memory: job.allocation.memory,
+            gpus: u32::try_from(job.allocation.gpus.len()).unwrap_or(u32::MAX),
+            gpu_memory_bytes: job.sampled.gpu_memory(),
             interval: self.sample_interval.unwrap_or(Span::ZERO),
             peak_bytes: job.sampled.series().peak_bytes(),
             samples: job.sampled.series().all(),

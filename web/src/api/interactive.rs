@@ -81,6 +81,7 @@ fn sample_json(sample: &Sample) -> Json {
         "at_ms": sample.at.0, "cpu_us": sample.cpu_us, "memory_bytes": sample.memory_bytes,
         "processes": sample.processes, "read_bytes": sample.read_bytes,
         "written_bytes": sample.written_bytes, "memory_stall_permille": sample.memory_stall,
+        "gpu_busy_permille": sample.gpu_busy, "gpu_memory_bytes": sample.gpu_memory_bytes,
     })
 }
 
@@ -93,6 +94,7 @@ pub async fn samples(State(site): SiteState, who: Who, Path(job): Path<String>) 
     };
     Ok(Answer(json!({
         "node": told.node, "cores": told.cores, "memory_mib": told.memory.map(|memory| memory.0),
+        "gpus": told.gpus, "gpu_memory_bytes": told.gpu_memory_bytes,
         "interval": told.interval.ms() as f64 / 1000.0, "peak_memory_bytes": told.peak_bytes,
         "samples": told.samples.iter().map(sample_json).collect::<Json>(),
     })))

@@ -264,6 +264,8 @@ pub fn write_node(plan: &Plan, node: &NodePlan, addresses: &[String]) -> anyhow:
         [one] => ("controller", Value::from(one.as_str())),
         several => ("controllers", several.to_vec().into()),
     };
+    let first = plan.nodes.first();
+    let is_first = first.is_some_and(|first| first.name == node.name);
     let entries = [
         ("name", Value::from(node.name.as_str())),
         ways,
@@ -275,6 +277,8 @@ pub fn write_node(plan: &Plan, node: &NodePlan, addresses: &[String]) -> anyhow:
         ("step_socket", path("steps.sock")?),
         ("cores", i64::from(plan.cores).into()),
         ("memory", format!("{}M", plan.memory_mib).into()),
+        // GPUs of this machine are there once.
+        ("gpu_detect", is_first.into()),
         // All nodes share this machine's cores: numbers of cores mean nothing.
         ("cgroup", "memory".into()),
         // A cluster of root's own is for root's jobs.

@@ -26,6 +26,13 @@ pub struct Sample {
     /// (pressure stall information, `full avg60`).
     #[serde(default)]
     pub memory_stall: Option<u16>,
+    /// Per mille of the last moment in which something ran on its GPUs, on average over them, where
+    /// that is known of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_busy: Option<u16>,
+    /// Memory of its GPUs that is in use, in bytes, where that is known of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_memory_bytes: Option<u64>,
 }
 
 /// What a job used of one node since its start there.
@@ -38,6 +45,12 @@ pub struct JobSamples {
     /// Memory that the job has there; `None` without a limit.
     #[serde(default)]
     pub memory: Option<MiB>,
+    /// GPUs that the job has there.
+    #[serde(default)]
+    pub gpus: u32,
+    /// All memory of these GPUs, in bytes, where that is known.
+    #[serde(default)]
+    pub gpu_memory_bytes: Option<u64>,
     /// Between two measurements; it is 0 where nothing is measured.
     pub interval: Span,
     /// Largest memory of all measurements, in bytes, and of what the kernel has noted.
