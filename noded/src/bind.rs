@@ -58,6 +58,27 @@ impl Numa {
     }
 }
 
+/// The numbers of a list of processors as somebody has written it (`0-3,8`), ascending; `None` when it is
+/// none, or numbers are too high.
+pub fn processors(list: &str) -> Option<Vec<u32>> {
+    let mut all = BTreeSet::new();
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let read = |text: &str| {
+            text.trim()
+                .parse::<u32>()
+                .ok()
+                .filter(|n| *n < limits::NODE_CORES)
+        };
+        let (first, last) = (read(first)?, read(last)?);
+        if first > last {
+            return None;
+        }
+        all.extend(first..=last);
+    }
+    Some(all.into_iter().collect())
+}
+
 /// The numbers of a list as the kernel writes it (`0-3,8`); what is no number is left out.
 fn numbers(text: &str) -> Vec<u32> {
     let range = |part: &str| {

@@ -79,6 +79,8 @@ pub struct Config {
     pub address: Option<String>,
     /// Cores, else as many as there are.
     pub cores: Option<u32>,
+    /// What is left to others on this machine.
+    pub reserved: Reserved,
     /// Memory, else what there is.
     pub memory: Option<MiB>,
     /// Disk, else what the spool's file system has.
@@ -120,6 +122,27 @@ pub struct Config {
     pub job_processes: Processes,
     /// What is logged: a level, or a filter of `tracing`.
     pub log: String,
+}
+
+/// What of the machine jobs do not get: it is for daemons, or for another manager.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Reserved {
+    /// So many processors, those with the lowest numbers.
+    pub cores: u32,
+    /// These processors, by the kernel's numbers.
+    pub processors: Vec<u32>,
+    /// So much memory.
+    pub memory: MiB,
+}
+
+impl Reserved {
+    /// What is left of `processors` for jobs.
+    pub fn left_of(&self, processors: Vec<u32>) -> Vec<u32> {
+        let others = processors
+            .into_iter()
+            .filter(|p| !self.processors.contains(p));
+        others.skip(self.cores as usize).collect()
+    }
 }
 
 /// How what jobs use is measured, and what is done when one thrashes or leaves its GPUs idle.
@@ -329,6 +352,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_to_others() {
+        let read = |reserved: &str| {
+            let text = format!(
+                "name = 'n'\ncontroller = 'h:1'\ncontroller_key = '{KEY}'\nreserved = {reserved}\n"
+            );
+            parse(&text, Path::new("/etc")).map(|config| config.reserved)
+        };
+        let left = |reserved: &str| read(reserved).unwrap().left_of((4..10).collect());
+        assert_eq!(left("{ cores = 2 }"), [6, 7, 8, 9]);
+        assert_eq!(left("{ processors = '0-5,9' }"), [6, 7, 8]);
+        assert_eq!(left("{ processors = '5', cores = 1 }"), [6, 7, 8, 9]);
+        assert!(left("{ cores = 6 }").is_empty());
+        assert_eq!(read("{ memory = '2G' }").unwrap().memory, MiB(2048));
+        let fault = |reserved: &str, want: &str| {
+            let faults = read(reserved).unwrap_err().to_string();
+            assert!(faults.contains(want), "{reserved}: {faults}");
+        };
+        fault("{ processors = '3-1' }", "3-1");
+        fault("{ processors = '0-99999999' }", "processors");
+        fault("{ processors = '' }", "processors");
+        fault("{ core = 1 }", "unknown field `core`");
+        fault("2", "reserved");
+    }
+
+    #[test]
     fn one_controller_or_several() {
         let check = |controllers: &str, want: Result<&[&str], (usize, &str)>| {
             let text = format!("name = 'n1'\ncontroller_key = '{KEY}'\n{controllers}\n");
@@ -378,7 +426,7 @@ mod tests {
             &[
                 "unknown field `nmae`, expected one of `name`, `controller`, `controllers`, `controller_key`, \
                `key`, `spool_dir`, `socket`, `step_socket`, `login_socket`, `listen`, `address`, \
-               `cores`, `memory`, `disk`, `gpus`, `gpu_detect`, `gpu_types`, `gpu_shards`, `nvml_library`, `rocm_library`, \
+               `cores`, `memory`, `disk`, `reserved`, `gpus`, `gpu_detect`, `gpu_types`, `gpu_shards`, `nvml_library`, `rocm_library`, \
                `gpu`, `device`, `other`, `features`, `plugins`, `private_tmp`, `container_tool`, \
                `prolog`, `epilog`, `health_check`, `hook_timeout`, `health_interval`, \
                `sample_interval`, `memory_stall`, `memory_stall_action`, `gpu_idle_limit`, `gpu_idle_action`, \

@@ -15,6 +15,7 @@ mod stop;
 
 use crate::clock::{self, ControllerClock};
 use crate::config::Config;
+use crate::detect;
 use crate::gpus::GpusFound;
 use crate::gpus::watch::Gpus;
 use crate::hooks::Reaper;
@@ -177,6 +178,7 @@ pub fn run(config: Config, options: Options, set_log: SetLog) -> anyhow::Result<
 }
 
 async fn work(mut config: Config, options: Options, set_log: SetLog) -> anyhow::Result<()> {
+    detect::check_reserved(&config).map_err(anyhow::Error::msg)?;
     let gpus = match options.virtual_nodes {
         Some(_) => Gpus::default(),
         None => Gpus::at_start(&mut config).await,

@@ -73,13 +73,40 @@ pub fn boot_id() -> String {
         .unwrap_or_else(|_| "unknown".to_owned())
 }
 
+/// The processors that jobs may use, by number.
+pub fn processors_for_jobs(config: &Config) -> Vec<u32> {
+    config.reserved.left_of(processors())
+}
+
+fn memory_for_jobs(config: &Config) -> MiB {
+    MiB(memory().0.saturating_sub(config.reserved.memory.0))
+}
+
+/// Checks that what is reserved leaves something to jobs.
+///
+/// # Errors
+/// In one line, with what there is.
+pub fn check_reserved(config: &Config) -> Result<(), String> {
+    if processors_for_jobs(config).is_empty() {
+        let all = processors().len();
+        return Err(format!("'reserved' leaves no processor to jobs: this machine has {all}"));
+    }
+    if memory_for_jobs(config).0 == 0 {
+        let all = memory();
+        return Err(format!("'reserved' leaves no memory to jobs: this machine has {all}"));
+    }
+    Ok(())
+}
+
 /// What a node has: as configured, else as found.
 pub fn amounts(config: &Config) -> Amounts {
     let mut other = config.other.clone();
     config.devices.count_others(&mut other);
     Amounts {
-        cores: config.cores.unwrap_or_else(|| processors().len() as u32),
-        memory: config.memory.unwrap_or_else(memory),
+        cores: config
+            .cores
+            .unwrap_or_else(|| processors_for_jobs(config).len() as u32),
+        memory: config.memory.unwrap_or_else(|| memory_for_jobs(config)),
         disk: config.disk.unwrap_or_else(|| disk(&config.spool_dir)),
         gpus: config.devices.gpu_count(),
         other,
@@ -129,6 +156,31 @@ mod tests {
         let (first, again) = (machine(), machine());
         assert_eq!(first, again, "its start does not change");
         assert!(!first.arch.is_empty() && first.boot.is_some());
+    }
+
+    #[test]
+    fn what_is_reserved_leaves_something() {
+        let key = "a".repeat(64);
+        let config = |reserved: &str| {
+            let text = format!(
+                "name = 'n'\ncontroller = 'h:1'\ncontroller_key = '{key}'\nreserved = {reserved}"
+            );
+            Config::parse(Path::new("/x"), &text).unwrap()
+        };
+        let all = processors();
+        let some = config("{ memory = '1M' }");
+        assert_eq!(check_reserved(&some), Ok(()));
+        assert_eq!(
+            (amounts(&some).memory.0, amounts(&some).cores as usize),
+            (memory().0 - 1, all.len())
+        );
+        let none = check_reserved(&config("{ processors = '0-1023' }")).unwrap_err();
+        assert_eq!(
+            none,
+            format!("'reserved' leaves no processor to jobs: this machine has {}", all.len())
+        );
+        let none = check_reserved(&config("{ memory = '900000G' }")).unwrap_err();
+        assert!(none.starts_with("'reserved' leaves no memory"), "{none}");
     }
 
     #[test]

@@ -215,7 +215,10 @@ fn wrong_files_leave_nothing() {
 fn files_beside_the_configuration() {
     let folder = TempDir::new().unwrap();
     let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
-    put("slurm.conf", "NodeName=n[1-4] CPUs=2 RealMemory=100 Gres=gpu:a100:2,fpga:3\n");
+    put(
+        "slurm.conf",
+        "NodeName=n[1-4] CPUs=2 RealMemory=100 Gres=gpu:a100:2,fpga:3\nNodeName=n[8-9] CPUs=8 RealMemory=9000 CoreSpecCount=2 MemSpecLimit=4096\n",
+    );
     put(
         "gres.conf",
         "AutoDetect=off\nNodeName=n[1-2] Name=gpu Type=a100 File=/dev/nvidia[0-1] Cores=0-3\nName=fpga Count=3\nNodeName=n3 AutoDetect=nvml Name=gpu\nName=shard Count=8\n",
@@ -231,6 +234,7 @@ fn files_beside_the_configuration() {
     assert!(said.contains("topology.conf:5: switch gone has no nodes"), "{said}");
     assert!(said.contains("gres.conf:2: Cores=0-3 is not carried over"), "{said}");
     for advice in [
+        "slurm.conf:2: n[8-9]: write reserved = { cores = 2, memory = \"4096M\" } into their noded.toml",
         "gres.conf:1: AutoDetect=off of all nodes: write gpu_detect = false into their noded.toml",
         "gres.conf:4: AutoDetect=nvml of n3: noded finds GPUs by itself",
         "gres.conf:5: shards of every node that has it: write how many each GPU has",

@@ -200,6 +200,51 @@ fn gpus() {
     assert!(["", "unset"].contains(&none.trim()), "no GPU was asked for: {none}");
 }
 
+/// The processor with the lowest number is somebody else's.
+#[test]
+fn jobs_keep_off_what_is_reserved() {
+    let allowed = fs::read_to_string("/proc/self/status").unwrap();
+    let all = std::thread::available_parallelism().unwrap().get();
+    if all < 2 {
+        return system::skip("one processor: none can be reserved");
+    }
+    let options = Options {
+        noded: |_| "reserved = { cores = 1, memory = '64M' }".into(),
+        cores: 0,
+        ..Options::default()
+    };
+    let c = Cluster::start(1, options);
+    let node = &c.node_infos()[0];
+    assert_eq!(node.amounts.cores as usize, all - 1);
+    let text = format!(
+        "PATH={}/bin:$PATH\ncosy run -n {} -l grep Cpus_allowed_list /proc/self/status > seen",
+        c.dir().display(),
+        all - 1
+    );
+    let mut submission = script(&c.work(), &text);
+    submission.spec.request.tasks = Some(all as u32 - 1);
+    let job = c.submit(&submission);
+    c.until_end(job).expect_state(JobState::Completed);
+    let list = |text: &str| {
+        text.rsplit('\t')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    };
+    let own = allowed
+        .lines()
+        .find(|l| l.starts_with("Cpus_allowed_list"))
+        .unwrap();
+    let first = list(own).split([',', '-']).next().unwrap().to_owned();
+    let seen = read(&c.work().join("seen"));
+    assert_eq!(seen.lines().count(), all - 1, "{seen}");
+    for line in seen.lines() {
+        let numbers = cosy_model::expand(&format!("[{}]", list(line))).unwrap();
+        assert!(!numbers.contains(&first), "{seen}: {first} is reserved");
+    }
+}
+
 #[test]
 fn gpus_by_type() {
     let options = Options {

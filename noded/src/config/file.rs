@@ -3,7 +3,7 @@
 use super::devices::{Gpu, Other, Search, devices, gpu_search};
 use super::values::{List, checked, length, number, parsed, path, size, text, texts, truth};
 use super::{
-    CgroupUse, Config, DEFAULT_KEY, DEFAULT_SPOOL, HookCommand, MIN_UID, SAMPLE_INTERVAL,
+    CgroupUse, Config, DEFAULT_KEY, DEFAULT_SPOOL, HookCommand, MIN_UID, Reserved, SAMPLE_INTERVAL,
     STALL_PERCENT, Sampling, StallAction, check_address, check_name,
 };
 use crate::cgroup::Processes;
@@ -23,6 +23,15 @@ const HOOK_TIMEOUT: Duration = Duration::from_secs(60);
 /// Between two health checks unless the configuration says otherwise.
 const HEALTH_INTERVAL: Duration = Duration::from_secs(300);
 
+/// `reserved = { cores = 2, processors = "0-3", memory = "8G" }`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReservedFile {
+    cores: Option<Raw>,
+    processors: Option<Raw>,
+    memory: Option<Raw>,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -40,6 +49,7 @@ struct File {
     cores: Option<Raw>,
     memory: Option<Raw>,
     disk: Option<Raw>,
+    reserved: Option<ReservedFile>,
     gpus: Option<Raw>,
     gpu_detect: Option<Raw>,
     #[serde(default)]
@@ -140,6 +150,7 @@ fn config(check: &mut Check<'_>, file: &File) -> Option<Config> {
         listen: get(check, "listen", &file.listen, listen),
         address: get(check, "address", &file.address, address),
         cores: get(check, "cores", &file.cores, whole(1, limits::NODE_CORES)),
+        reserved: reserved(check, file.reserved.as_ref()),
         memory: get(check, "memory", &file.memory, size),
         disk: get(check, "disk", &file.disk, size),
         devices,
@@ -261,6 +272,35 @@ fn directories(check: &mut Check<'_>, key: &str, list: &List) -> Option<Vec<Path
         check.fault(list.span().start, what);
     }
     Some(all.into_iter().map(PathBuf::from).collect())
+}
+
+fn reserved(check: &mut Check<'_>, file: Option<&ReservedFile>) -> Reserved {
+    let Some(file) = file else {
+        return Reserved::default();
+    };
+    let cores = get(check, "cores", &file.cores, whole(0, limits::NODE_CORES));
+    let memory = get(check, "memory", &file.memory, size);
+    Reserved {
+        cores: cores.unwrap_or_default(),
+        processors: get(check, "processors", &file.processors, processors).unwrap_or_default(),
+        memory: memory.unwrap_or_default(),
+    }
+}
+
+/// Numbers of processors as the kernel writes them, `0-3,8`.
+fn processors(check: &mut Check<'_>, key: &str, value: &Raw) -> Option<Vec<u32>> {
+    let text = text(check, key, value)?;
+    let all = crate::bind::processors(&text);
+    if all.is_none() {
+        let shown: String = text.chars().take(60).collect();
+        let what = format!(
+            "{key} '{}' is no list of numbers below {} like '0-3,8'",
+            shown.escape_debug(),
+            limits::NODE_CORES
+        );
+        check.fault(value.span().start, what);
+    }
+    all
 }
 
 fn hook(check: &mut Check<'_>, key: &str, list: &List) -> Option<HookCommand> {

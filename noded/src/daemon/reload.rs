@@ -26,10 +26,11 @@ impl Daemon {
             && old.listen == new.listen
             && old.address == new.address
             && old.cgroups == new.cgroups
+            && old.reserved == new.reserved
             && old.job_processes == new.job_processes;
         if !same {
             tracing::warn!(
-                "name, controllers, keys, spool, sockets, addresses, cgroup and job_processes change only with a restart"
+                "name, controllers, keys, spool, sockets, addresses, cgroup, reserved and job_processes change only with a restart"
             );
         }
         let mut merged = Config {
@@ -44,6 +45,7 @@ impl Daemon {
             listen: old.listen.clone(),
             address: old.address.clone(),
             cgroups: old.cgroups,
+            reserved: old.reserved.clone(),
             job_processes: old.job_processes,
             ..new
         };

@@ -192,7 +192,7 @@ fn steps_setup(
     cgroups: &Arc<cgroup::Cgroups>,
     (pool, clock): (Arc<Pool>, &ControllerClock),
 ) -> StepsSetup {
-    let processors = detect::processors();
+    let processors = detect::processors_for_jobs(config);
     let real = detect::amounts(config).cores as usize <= processors.len();
     let shared = config.cgroups == CgroupUse::Memory;
     StepsSetup {
@@ -288,7 +288,7 @@ fn groups(config: &Config, jobs_unit: Option<&str>, instance: &str) -> cgroup::C
         jobs_unit,
         cores,
         config.cgroups == CgroupUse::Everything,
-        detect::processors(),
+        detect::processors_for_jobs(config),
         config.devices.have_files(),
     );
     for text in missing {

@@ -1,6 +1,6 @@
 //! The configuration files of a cluster.
 
-use super::Cluster;
+use super::{Cluster, Options};
 use cosy_proto::keys::KeyPair;
 use std::fmt::Write as _;
 use std::fs;
@@ -122,10 +122,9 @@ impl Cluster {
         };
         let text = format!(
             "name = \"{name}\"\n{ways}\ncontroller_key = \"{key}\"\n\
-             key = \"{folder}/key\"\nspool_dir = \"{folder}/spool\"\nallow_root = true\ncores = {}\n\
-             memory = \"{}\"\n{}{}\n",
-            o.cores,
-            o.memory,
+             key = \"{folder}/key\"\nspool_dir = \"{folder}/spool\"\nallow_root = true\n{}\
+             {}{}\n",
+            amounts(o),
             // Any free port, unless a test names one.
             match more.contains("listen = ") {
                 true => "",
@@ -134,5 +133,13 @@ impl Cluster {
             more,
         );
         text.replace("DIR", &self.dir().display().to_string())
+    }
+}
+
+/// What the configuration says that a node has.
+fn amounts(o: &Options) -> String {
+    match o.cores {
+        0 => String::new(),
+        cores => format!("cores = {cores}\nmemory = \"{}\"\n", o.memory),
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 /// How a cluster is configured.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Cores of each node.
+    /// Cores of each node; with 0 it finds out what it has, memory too.
     pub cores: u32,
     /// Memory of each node.
     pub memory: &'static str,

@@ -3,6 +3,7 @@
 use super::lines::Line;
 use super::reader::Reader;
 use super::records::Node;
+use super::write::quoted;
 use cosy_model::limits;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +27,9 @@ const KNOWN: &[&str] = &[
     "port",
     "bcastaddr",
     "weight",
+    "corespeccount",
+    "cpuspeclist",
+    "memspeclimit",
 ];
 
 /// Most memory or disk of a node that is taken for true, in MiB: an exbibyte.
@@ -114,8 +118,30 @@ impl Reader {
         if let Some(gres) = values.get("gres") {
             self.gres(line, &mut node, gres);
         }
+        self.set_aside(line, values, &mut node);
         self.whole_or_nothing(line, &mut node);
         node
+    }
+
+    /// Cores and memory that are kept from jobs: their daemon keeps them, and tells the rest.
+    fn set_aside(&mut self, line: &Line, values: &BTreeMap<String, String>, node: &mut Node) {
+        let said = |name: &str| values.get(name).filter(|value| *value != "0");
+        let number = |name: &str| said(name).and_then(|value| value.parse::<u64>().ok());
+        let mut keys = Vec::new();
+        keys.extend(number("corespeccount").map(|cores| format!("cores = {cores}")));
+        keys.extend(said("cpuspeclist").map(|list| format!("processors = {}", quoted(list))));
+        let memory = number("memspeclimit").filter(|mib| *mib <= MOST_MIB);
+        keys.extend(memory.map(|mib| format!("memory = \"{mib}M\"")));
+        if keys.is_empty() {
+            return;
+        }
+        let text = format!(
+            "{}: write reserved = {{ {} }} into their noded.toml; CPUs and RealMemory are left out here, their daemons tell what is left",
+            node.names,
+            keys.join(", ")
+        );
+        self.note(line, &text);
+        (node.cores, node.memory) = (None, None);
     }
 
     /// Cores and memory go together, and the rest is beside them; else the node tells.
