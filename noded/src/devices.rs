@@ -198,19 +198,22 @@ impl Devices {
         all.join(", ")
     }
 
-    /// In one line, which have lost a file; `never_there`: files that had been none before.
-    pub fn gone(&self, never_there: &[PathBuf]) -> Option<String> {
+    /// In one line, which have lost a file; `never_there`: files that had been none before. With `gpus`
+    /// GPUs are looked at too.
+    pub fn gone(&self, never_there: &[PathBuf], gpus: bool) -> Option<String> {
         let is_gone = |file: &&PathBuf| !never_there.contains(file) && number_of(file).is_none();
-        let gpus = self.gpus.iter().map(|gpu| ("GPU", gpu.index, gpu));
+        let of_gpu = |device: &Device| device.shards.is_some();
+        let all_gpus = self.gpus.iter().filter(|_| gpus);
+        let all_gpus = all_gpus.map(|gpu| ("GPU", gpu.index, gpu));
         let others = self.others.iter().flat_map(|(name, pieces)| {
-            let pieces = pieces.iter().zip(0..);
+            let pieces = pieces.iter().zip(0..).filter(|(p, _)| gpus || !of_gpu(p));
             pieces.map(|(piece, number)| match piece.shards {
                 Some(_) => ("GPU", piece.index, piece),
                 None => (name.as_str(), number, piece),
             })
         });
         let mut lost: Vec<String> = Vec::new();
-        for (name, number, device) in gpus.chain(others) {
+        for (name, number, device) in all_gpus.chain(others) {
             let file = device.files.iter().find(is_gone);
             let text = file.map(|f| format!("{name} {number} ({}) is gone", f.display()));
             lost.extend(text.filter(|text| !lost.contains(text)));
@@ -563,22 +566,25 @@ mod tests {
     #[test]
     fn what_is_gone() {
         let none = Vec::new();
-        assert_eq!(devices().gone(&none), None);
+        assert_eq!(devices().gone(&none, true), None);
         let mut broken = devices();
         broken.gpus[1].files = vec!["/dev/null".into(), "/nowhere/nvidia1".into()];
         let pieces = broken.others.get_mut("fpga").unwrap();
         pieces[2].files = vec!["/nowhere/fpga2".into()];
         let want = "GPU 1 (/nowhere/nvidia1) is gone; fpga 2 (/nowhere/fpga2) is gone";
-        assert_eq!(broken.gone(&none).as_deref(), Some(want));
+        assert_eq!(broken.gone(&none, true).as_deref(), Some(want));
+        let other = "fpga 2 (/nowhere/fpga2) is gone";
+        assert_eq!(broken.gone(&none, false).as_deref(), Some(other));
         let known = ["/nowhere/nvidia1".into(), "/nowhere/fpga2".into()];
-        assert_eq!(broken.gone(&known), None);
+        assert_eq!(broken.gone(&known, true), None);
         assert_eq!(broken.words(), "2 a, 2 s");
         // Of a GPU in shards it is said once.
         let mut shared = mixed();
         for piece in shared.others.get_mut(SHARD).unwrap() {
             piece.files = vec!["/nowhere/nvidia3".into()];
         }
-        assert_eq!(shared.gone(&none).as_deref(), Some("GPU 3 (/nowhere/nvidia3) is gone"));
+        assert_eq!(shared.gone(&none, true).as_deref(), Some("GPU 3 (/nowhere/nvidia3) is gone"));
+        assert_eq!(shared.gone(&none, false), None);
         assert_eq!(shared.words(), "3 without a type, 4 shards");
     }
 

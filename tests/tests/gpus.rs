@@ -286,6 +286,53 @@ fn idle_gpus_are_seen_and_their_job_ended() {
     assert_eq!(batch(&c, "", "sleep 4; echo done"), "done\n");
 }
 
+/// Many tasks and long lists are refused before anything is made of them.
+#[test]
+fn too_many_tasks_are_not_bound_to_gpus() {
+    let Some((c, _fake)) = cluster(TWO, |_| CONFIGURED.to_owned()) else {
+        return;
+    };
+    let step = "srun -O -n 5000 --gpu-bind=map_gpu:0 true 2>&1; echo ended";
+    let got = batch(&c, "--gpus=1", step);
+    assert!(got.starts_with("srun: error: ") && got.ends_with("ended\n"), "{got}");
+    let long = "srun --gpu-bind=map_gpu:0*1024,0 true 2>&1; echo ended";
+    let got = batch(&c, "--gpus=1", long);
+    assert!(got.contains("more than 1024 places"), "{got}");
+}
+
+/// A driver that is loaded after the daemon: its GPUs are told, not offered.
+#[test]
+fn gpus_that_come_late() {
+    let Some((mut c, fake)) = cluster("", watched) else {
+        return;
+    };
+    assert_eq!(c.node_infos()[0].amounts.gpus, 0);
+    fake.set(TWO);
+    let late = "2 GPUs were not there at the start: restart noded";
+    c.until_node("n1", "is drained", |n| n.reason.contains(late));
+    c.nodes[0].kill();
+    c.start_noded(0);
+    c.until_node("n1", "has its GPUs", |n| n.amounts.gpus == 2);
+}
+
+/// A driver that hangs when the daemon starts anew: what is known holds, and jobs go on.
+#[test]
+fn a_start_beside_a_driver_that_hangs() {
+    let Some((mut c, fake)) = cluster(TWO, watched) else {
+        return;
+    };
+    let mut submission = script(&c.work(), "while ! [ -e go ]; do sleep 0.05; done");
+    submission.spec.request.gpus_per_node = 1;
+    let job = c.submit(&submission);
+    c.until_state(job, JobState::Running);
+    c.nodes[0].kill();
+    fake.set("hang");
+    c.start_noded(0);
+    c.until_node("n1", "is here", |n| n.state == "mixed" && n.amounts.gpus == 2);
+    fs::write(c.work().join("go"), "").unwrap();
+    c.until_end(job).expect_state(JobState::Completed);
+}
+
 #[test]
 fn a_driver_that_hangs_holds_nobody_up() {
     let Some((c, fake)) = cluster(TWO, watched) else {

@@ -236,6 +236,8 @@ pub const EVENT_ROWS: u32 = 100_000;
 pub const LEDGER_ROWS: usize = 100_000;
 /// Most tasks of one step.
 pub const STEP_TASKS: u32 = 1_000_000;
+/// Most tasks of a step on one node that are bound to GPUs.
+pub const GPU_BOUND_TASKS: u32 = 4096;
 /// Most programs in one step.
 pub const STEP_PROGRAMS: usize = 4096;
 /// Most steps of one attempt.

@@ -67,7 +67,7 @@ impl Daemon {
             .problem
             .as_deref()
             .into_iter()
-            .chain(self.gpus.problem());
+            .chain(self.gpus.problems());
         let all: Vec<&str> = all.collect();
         (!all.is_empty()).then(|| all.join("; "))
     }

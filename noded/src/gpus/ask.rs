@@ -15,7 +15,12 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
 /// How long a look may take: a driver that nobody uses wakes its GPUs first, some seconds each.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a daemon waits at its start, when nothing is known of earlier: less than controllers wait for
+/// a node that is silent.
+pub const FIRST_PATIENCE: Duration = Duration::from_secs(30);
+/// The same where the list is known: the next look tells what is wrong.
+pub const SHORT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whether there may be GPUs here, so that it is worth a process.
 pub fn worth_it(search: &GpuSearch) -> bool {
@@ -23,27 +28,29 @@ pub fn worth_it(search: &GpuSearch) -> bool {
     !search.off && (named || kernel::has_driver(Path::new("/")))
 }
 
-/// Looks for GPUs. The daemon reaps the helper; where `reaper` is given this waits for its end, so
-/// that none is started while one hangs in the kernel.
-///
-/// # Errors
-/// In one line, why nothing is known.
-pub async fn look(search: &GpuSearch, reaper: Option<&Reaper>) -> Look {
+/// Looks for GPUs for at most that long. The daemon reaps the helper; where `reaper` is given, its end can
+/// be waited for, so that none is started while one hangs in the kernel.
+pub async fn look(search: &GpuSearch, patience: Duration, reaper: Option<&Reaper>) -> Look {
     let (pid, output) = match start(search) {
         Ok(started) => started,
         Err(e) => return Look::failed(format!("no process can be made: {e}")),
     };
     let ended = reaper.map(|reaper| reaper.expect(pid));
-    let found = tokio::time::timeout(PATIENCE, read(output)).await;
+    let found = tokio::time::timeout(patience, read(output)).await;
     let result = match found {
         Ok(found) => found.map_err(|e| format!("the look for GPUs failed: {e}")),
         Err(_) => {
             let _ = sys::kill(nix::unistd::Pid::from_raw(pid), nix::libc::SIGKILL);
-            let seconds = PATIENCE.as_secs();
-            Err(format!("the look for GPUs took longer than {seconds} s: their driver hangs"))
+            Err(late(patience))
         }
     };
     Look { result, ended }
+}
+
+/// What is said of a helper that is not done in time.
+pub fn late(patience: Duration) -> String {
+    let seconds = patience.as_secs();
+    format!("the look for GPUs took longer than {seconds} s: their driver hangs")
 }
 
 /// What came of a look.
@@ -64,8 +71,9 @@ impl Look {
 
     /// Waits until the helper has ended.
     pub async fn over(&mut self) {
-        if let Some(ended) = self.ended.take() {
+        if let Some(ended) = &mut self.ended {
             let _ = ended.await;
+            self.ended = None;
         }
     }
 }

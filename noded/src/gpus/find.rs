@@ -1,9 +1,10 @@
 //! The helper that looks for GPUs: `noded --find-gpus NVML ROCM`, where `-` stands for the usual
 //! library. Its answer is one message on standard output.
 
-use super::{GpusFound, kernel, nvml, rocm};
+use super::{FoundGpu, GpusFound, kernel, nvml, rocm};
 use crate::sys;
 use cosy_proto::frame;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::Path;
@@ -32,8 +33,26 @@ fn find(nvml: Option<&Path>, rocm: Option<&Path>, root: &Path) -> GpusFound {
         };
         all.gpus.extend(found.gpus);
         all.faults.extend(found.faults);
+        all.unsliced.extend(found.unsliced);
     }
+    tell_apart(&mut all.gpus);
     all
+}
+
+/// Parts of one GPU (AMD's partitions) can have one name: what is opened tells them apart.
+fn tell_apart(gpus: &mut [FoundGpu]) {
+    let mut names = BTreeSet::new();
+    for gpu in gpus {
+        if !names.insert(gpu.id.clone()) {
+            let file = gpu
+                .files
+                .last()
+                .and_then(|f| f.file_name())
+                .unwrap_or_default();
+            gpu.id = format!("{}@{}", file.to_string_lossy(), gpu.id);
+            names.insert(gpu.id.clone());
+        }
+    }
 }
 
 /// Libraries that run wild, or end this process, leave nothing behind.
@@ -64,7 +83,7 @@ pub fn run_and_exit(words: &[OsString]) -> ! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpus::{FoundGpu, Vendor};
+    use crate::gpus::Vendor;
     use std::fs;
     use std::path::PathBuf;
 
@@ -151,6 +170,19 @@ mod tests {
         let all = find(Some(nowhere), Some(nowhere), root.path());
         assert_eq!(all.faults.len(), 2, "{:?}", all.faults);
         assert!(all.faults[0].contains("No such file"), "{:?}", all.faults);
+    }
+
+    #[test]
+    fn parts_of_one_gpu_have_names_of_their_own() {
+        let part = |minor: u32| FoundGpu {
+            id: "GPU-7".to_owned(),
+            files: vec![format!("/dev/dri/renderD{minor}").into()],
+            ..FoundGpu::default()
+        };
+        let mut parts = [part(128), part(129), part(130)];
+        tell_apart(&mut parts);
+        let ids = parts.map(|p| p.id);
+        assert_eq!(ids, ["GPU-7", "renderD129@GPU-7", "renderD130@GPU-7"]);
     }
 
     #[test]

@@ -22,6 +22,11 @@ pub fn has_driver(root: &Path) -> bool {
     [NVIDIA, AMD].iter().any(|path| root.join(path).is_dir())
 }
 
+/// Whether AMD's driver offers something for computing.
+pub fn has_amd(root: &Path) -> bool {
+    root.join(AMD).is_dir()
+}
+
 /// An address on PCI as the kernel writes it, `0000:3b:00.0`.
 pub fn bus_id(domain: u32, bus: u32, device: u32, function: u32) -> String {
     format!("{domain:04x}:{bus:02x}:{device:02x}.{function:x}")
@@ -130,6 +135,7 @@ pub fn amd(root: &Path) -> GpusFound {
                 busy_percent: number(&device.join("gpu_busy_percent")).map(|n| n.min(100) as u8),
                 memory_used: number(&device.join("mem_info_vram_used")),
                 memory_total: number(&device.join("mem_info_vram_total")),
+                busiest_percent: None,
             },
         });
     }

@@ -14,6 +14,8 @@ use std::path::Path;
 
 /// Name of the file that it is kept in, in the daemon's own directory of the spool.
 pub const FILE: &str = "gpus.toml";
+/// Most shards of a node, as in its configuration.
+const MOST_SHARDS: u32 = 1024;
 
 /// The list as it is kept.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -61,43 +63,59 @@ impl GpuList {
     /// The list for what is found now. `fixed`: jobs have numbers of the list that was kept.
     #[must_use]
     pub fn with(self, found: &GpusFound, fixed: bool) -> Self {
-        let ids: BTreeSet<&str> = found.gpus.iter().map(|g| g.id.as_str()).collect();
-        let wholes: BTreeSet<&str> = found.gpus.iter().map(|g| g.whole.as_str()).collect();
-        let known: BTreeSet<String> = self.gpus.iter().map(|g| g.id.clone()).collect();
-        let now = |old: FoundGpu| {
-            let found = found.gpus.iter().find(|g| g.id == old.id);
-            found.cloned().unwrap_or(old)
-        };
-        let new = found.gpus.iter().filter(|g| !known.contains(&g.id));
+        let is_known = |gpu: &FoundGpu| self.gpus.iter().any(|old| is_same(old, gpu));
+        let new: Vec<FoundGpu> = found
+            .gpus
+            .iter()
+            .filter(|g| !is_known(g))
+            .cloned()
+            .collect();
+        let mut wholes: BTreeSet<&str> = found.gpus.iter().map(|g| g.whole.as_str()).collect();
+        wholes.extend(found.unsliced.iter().map(String::as_str));
+        let is_here = |old: &FoundGpu| now(old, found).is_some();
         // Who could not be asked for all of them does not know what is gone for good.
         if fixed || !found.faults.is_empty() {
-            let mut gpus: Vec<FoundGpu> = self.gpus.into_iter().map(now).collect();
+            let mut gpus: Vec<FoundGpu> =
+                self.gpus.iter().map(|old| with_files(old, found)).collect();
             // A GPU of which slices were made, or the other way round, is the same one.
             let taken: BTreeSet<String> = gpus.iter().map(|g| g.whole.clone()).collect();
-            gpus.extend(new.filter(|g| !taken.contains(&g.whole)).cloned());
+            gpus.extend(new.into_iter().filter(|g| !taken.contains(&g.whole)));
             return Self { gpus };
         }
         // Slices come and go with what the site makes of its GPUs.
         let gone = self
             .gpus
             .iter()
-            .filter(|g| !ids.contains(g.id.as_str()) && !wholes.contains(g.whole.as_str()));
+            .filter(|g| !is_here(g) && !wholes.contains(g.whole.as_str()));
         let mut gpus = found.gpus.clone();
         gpus.extend(gone.cloned());
         Self { gpus }
     }
 
-    /// What is wrong with them, in one line: those that are gone or have faults.
+    /// What is wrong with them, in one line: those that are gone, have faults, or are not as they were
+    /// at the start.
     pub fn problem(&self, found: &GpusFound) -> Option<String> {
         let mut faults: Vec<String> = Vec::new();
         for (gpu, number) in self.gpus.iter().zip(0..) {
             let name = || name(gpu, number);
-            match found.gpus.iter().find(|g| g.id == gpu.id) {
+            let unsliced = found.unsliced.contains(&gpu.whole);
+            match now(gpu, found) {
+                None if unsliced => {
+                    faults.push(format!("{}: its GPU has no slices now", name()));
+                }
                 None => faults.push(format!("{} is gone", name())),
+                Some(now) if now.files != gpu.files => {
+                    let text = format!("{} has other files now: restart noded", name());
+                    faults.push(text);
+                }
                 Some(now) => {
                     faults.extend(now.fault.iter().map(|f| format!("{}: {f}", name())));
                 }
             }
+        }
+        if self.gpus.is_empty() && !found.gpus.is_empty() {
+            let count = found.gpus.len();
+            faults.push(format!("{count} GPUs were not there at the start: restart noded"));
         }
         faults.extend(found.faults.iter().cloned());
         (!faults.is_empty()).then(|| faults.join("; "))
@@ -105,9 +123,20 @@ impl GpuList {
 
     /// What each of them does at the moment, by number.
     pub fn figures(&self, found: &GpusFound) -> Vec<GpuFigures> {
-        let now = |gpu: &FoundGpu| found.gpus.iter().find(|g| g.id == gpu.id);
-        let figures = |gpu| now(gpu).map_or_else(GpuFigures::default, |g| g.figures);
+        let figures = |gpu| now(gpu, found).map_or_else(GpuFigures::default, |g| g.figures);
         self.gpus.iter().map(figures).collect()
+    }
+
+    /// As many shards of each as a node can have.
+    fn most_shards(&self, shards: u32) -> u32 {
+        let gpus = u32::try_from(self.gpus.len()).unwrap_or(u32::MAX).max(1);
+        let most = (MOST_SHARDS / gpus).max(1);
+        if shards > most {
+            tracing::warn!(
+                "gpu_shards is taken for {most}: a node has at most {MOST_SHARDS} shards"
+            );
+        }
+        shards.min(most)
     }
 
     /// What of it jobs are given.
@@ -117,17 +146,50 @@ impl GpuList {
         let first = self.gpus.first().map(|g| &g.model);
         let alike = |g: &FoundGpu| g.slice.is_none() && Some(&g.model) == first;
         let by_number = self.gpus.iter().all(alike);
+        let shards = search.shards.map(|shards| self.most_shards(shards));
         let device = |(gpu, index): (&FoundGpu, u32)| Device {
             kind: models::kind(gpu, &search.types),
             files: gpu.files.clone(),
             numa: gpu.numa,
-            id: (!by_number && gpu.id != gpu.bus).then(|| gpu.id.clone()),
+            id: (!by_number && is_known_to_programs(&gpu.id)).then(|| gpu.id.clone()),
             vendor: gpu.vendor,
             index,
-            shards: search.shards,
+            shards,
         };
         Devices::of(self.gpus.iter().zip(0..).map(device).collect())
     }
+}
+
+/// Whether two are the same one. Its driver's files name a GPU by its place until it is used for the first
+/// time, and only libraries know some names.
+fn is_same(one: &FoundGpu, other: &FoundGpu) -> bool {
+    let by_place = |g: &FoundGpu| g.slice.is_none() && g.id == g.bus;
+    let whole = one.slice.is_none() && other.slice.is_none();
+    let at_place = one.vendor == other.vendor && one.bus == other.bus && whole;
+    one.id == other.id || (at_place && (by_place(one) || by_place(other)))
+}
+
+/// A GPU of the list as it was found now.
+fn now<'f>(old: &FoundGpu, found: &'f GpusFound) -> Option<&'f FoundGpu> {
+    found.gpus.iter().find(|gpu| is_same(old, gpu))
+}
+
+/// A GPU of the list with what is known of it now, under the better of its names.
+fn with_files(old: &FoundGpu, found: &GpusFound) -> FoundGpu {
+    let Some(new) = now(old, found) else {
+        return old.clone();
+    };
+    let named = if new.id == new.bus { old } else { new };
+    FoundGpu {
+        id: named.id.clone(),
+        whole: named.whole.clone(),
+        ..new.clone()
+    }
+}
+
+/// Whether the vendors' variables take it.
+fn is_known_to_programs(id: &str) -> bool {
+    ["GPU-", "MIG-"].iter().any(|start| id.starts_with(start))
 }
 
 /// A GPU by number, model and names, for administrators.
@@ -169,7 +231,7 @@ mod tests {
     fn found(gpus: &[FoundGpu]) -> GpusFound {
         GpusFound {
             gpus: gpus.to_vec(),
-            faults: Vec::new(),
+            ..GpusFound::default()
         }
     }
 
@@ -197,7 +259,7 @@ mod tests {
             figures: GpuFigures {
                 busy_percent: Some(busy_percent),
                 memory_used: Some(7),
-                memory_total: None,
+                ..GpuFigures::default()
             },
             ..gpu(id)
         };
@@ -234,6 +296,47 @@ mod tests {
     }
 
     #[test]
+    fn a_gpu_keeps_its_place_under_another_name() {
+        // From files before it was used, then with its name.
+        let by_place = FoundGpu {
+            id: "0000:a:00.0".to_owned(),
+            whole: "0000:a:00.0".to_owned(),
+            ..gpu("a")
+        };
+        let list = GpuList::default().with(&found(std::slice::from_ref(&by_place)), false);
+        let named = found(&[gpu("a")]);
+        assert_eq!(list.problem(&named), None);
+        let later = list.with(&named, true);
+        assert_eq!(ids(&later), ["a"]);
+        // And the other way round: the better name stays.
+        let back = found(&[by_place]);
+        assert_eq!(later.problem(&back), None);
+        assert_eq!(ids(&later.with(&back, true)), ["a"]);
+    }
+
+    #[test]
+    fn what_changed_since_the_start_is_told() {
+        let with_file = |file: &str| FoundGpu {
+            files: vec![file.into()],
+            ..gpu("a")
+        };
+        let list = GpuList::default().with(&found(&[with_file("/dev/nvidia0")]), false);
+        let problem = list.problem(&found(&[with_file("/dev/nvidia1")])).unwrap();
+        assert!(problem.ends_with("has other files now: restart noded"), "{problem}");
+        let late = GpuList::default().problem(&found(&[gpu("a")])).unwrap();
+        assert_eq!(late, "1 GPUs were not there at the start: restart noded");
+        // Slices that were taken away for the moment are no GPU that is gone.
+        let sliced = GpuList::default().with(&found(&[slice("s", "b")]), false);
+        let none = GpusFound {
+            unsliced: vec!["b".to_owned()],
+            ..GpusFound::default()
+        };
+        let problem = sliced.problem(&none).unwrap();
+        assert!(problem.ends_with("its GPU has no slices now"), "{problem}");
+        assert!(ids(&sliced.with(&none, false)).is_empty());
+    }
+
+    #[test]
     fn faults_are_told() {
         let list = GpuList::default().with(&found(&[gpu("a")]), false);
         let mut now = found(&[FoundGpu {
@@ -259,11 +362,16 @@ mod tests {
         };
         let devices = list.devices(&shards);
         assert_eq!((devices.gpu_count(), devices.others[SHARD].len()), (0, 6));
+        let many = GpuSearch {
+            shards: Some(600),
+            ..GpuSearch::default()
+        };
+        assert_eq!(list.devices(&many).others[SHARD].len(), 1024);
         let sliced = GpuList {
-            gpus: vec![gpu("a"), slice("s", "b")],
+            gpus: vec![gpu("GPU-a"), slice("MIG-s", "b")],
         };
         let devices = sliced.devices(&GpuSearch::default());
         assert_eq!(devices.gpu_types(), ["t4", "t4.mig-1g.5gb"]);
-        assert_eq!(devices.gpus[0].id.as_deref(), Some("a"));
+        assert_eq!(devices.gpus[0].id.as_deref(), Some("GPU-a"));
     }
 }

@@ -54,6 +54,9 @@ pub struct GpuFigures {
     pub memory_used: Option<u64>,
     /// All its memory, in bytes.
     pub memory_total: Option<u64>,
+    /// Of several together the busiest one, in per cent.
+    #[serde(default)]
+    pub busiest_percent: Option<u8>,
 }
 
 impl GpuFigures {
@@ -69,6 +72,7 @@ impl GpuFigures {
             busy_percent: busy.map(|sum| (sum / count).min(100) as u8),
             memory_used: sum(|one| one.memory_used),
             memory_total: sum(|one| one.memory_total),
+            busiest_percent: busy.and(all.iter().filter_map(|one| one.busy_percent).max()),
         }
     }
 }
@@ -107,6 +111,9 @@ pub struct GpusFound {
     pub gpus: Vec<FoundGpu>,
     /// What went wrong with others, or with a library, a line each.
     pub faults: Vec<String>,
+    /// Names of GPUs that are to be used in slices and have none.
+    #[serde(default)]
+    pub unsliced: Vec<String>,
 }
 
 /// How GPUs are looked for.

@@ -156,15 +156,16 @@ impl Nvml {
         let mut found = GpusFound::default();
         for index in 0..count.min(super::MOST) {
             match self.gpu(index, root) {
-                Ok(gpus) => found.gpus.extend(gpus),
+                Ok((_, gpus)) if !gpus.is_empty() => found.gpus.extend(gpus),
+                Ok((id, _)) => found.unsliced.push(id),
                 Err(why) => found.faults.push(format!("GPU number {index}: {why}")),
             }
         }
         Ok(found)
     }
 
-    /// A GPU, or its slices where it has some.
-    fn gpu(&self, index: c_uint, root: &Path) -> Result<Vec<FoundGpu>, String> {
+    /// The name of a GPU, and itself or its slices; neither where it is to have slices and has none.
+    fn gpu(&self, index: c_uint, root: &Path) -> Result<(String, Vec<FoundGpu>), String> {
         let mut handle = ptr::null_mut();
         let status = unsafe { (self.by_index)(index, &raw mut handle) };
         self.check("nvmlDeviceGetHandleByIndex_v2", status)?;
@@ -190,11 +191,11 @@ impl Nvml {
             .slices
             .filter(|s| self.is_sliced(s, handle))
             .map(|s| self.slices(&s, handle, &whole, minor, root));
-        Ok(match slices {
-            // One that is to be sliced and has no slices yet is of no use to a job.
-            Some(slices) => slices?,
-            None => vec![whole],
-        })
+        let id = whole.id.clone();
+        match slices {
+            Some(slices) => Ok((id, slices?)),
+            None => Ok((id, vec![whole])),
+        }
     }
 
     fn is_sliced(&self, slices: &Slices, handle: Handle) -> bool {
@@ -264,6 +265,7 @@ impl Nvml {
             busy_percent: has_busy.then_some(busy.gpu.min(100) as u8),
             memory_used: has_memory.then_some(memory.used),
             memory_total: has_memory.then_some(memory.total),
+            busiest_percent: None,
         }
     }
 

@@ -51,6 +51,10 @@ struct Rocm {
 /// # Errors
 /// The library is there and does not do what it should.
 pub fn find(path: Option<&Path>, root: &Path) -> Result<Option<GpusFound>, String> {
+    // Without its driver the library fails.
+    if path.is_none() && !kernel::has_amd(root) {
+        return Ok(None);
+    }
     let opened = match path {
         Some(path) => {
             let name = library::c_name(path.as_os_str().as_encoded_bytes())?;
@@ -150,6 +154,7 @@ impl Rocm {
             busy_percent: (status == SUCCESS).then_some(busy.min(100) as u8),
             memory_used: memory(self.used),
             memory_total: memory(self.total),
+            busiest_percent: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a daemon knows of its GPUs: which there are, and what is wrong with them.
 
-use super::ask::{self, look};
+use super::ask::{self, FIRST_PATIENCE, SHORT_PATIENCE, look};
 use super::list::GpuList;
 use super::{GpuFigures, GpuSearch, GpusFound};
 use crate::config::Config;
@@ -19,6 +19,8 @@ pub struct Gpus {
     looking: bool,
     /// What is wrong with them.
     problem: Option<String>,
+    /// Configured devices that have lost their files.
+    gone: Option<String>,
     /// What they did at the last look, by number, and when that was.
     figures: Vec<GpuFigures>,
     looked: Option<Instant>,
@@ -34,30 +36,39 @@ impl Gpus {
             never_there: bad.into_iter().map(Path::to_owned).collect(),
             ..Self::default()
         };
-        let search = config.gpu_search.clone();
-        if search.off {
-            return gpus;
+        if !config.gpu_search.off {
+            gpus.find(config).await;
         }
+        gpus
+    }
+
+    async fn find(&mut self, config: &mut Config) {
+        let search = config.gpu_search.clone();
         let own_dir = config.spool_dir.join(&config.name);
         let earlier = GpuList::load(&own_dir);
         if !ask::worth_it(&search) && earlier.gpus.is_empty() {
-            return gpus;
+            return;
         }
-        match look(&search, None).await.result {
+        let patience = match earlier.gpus.is_empty() {
+            true => FIRST_PATIENCE,
+            false => SHORT_PATIENCE,
+        };
+        match look(&search, patience, None).await.result {
             Ok(found) => {
-                gpus.list = earlier.with(&found, has_jobs(&own_dir));
-                gpus.problem = gpus.list.problem(&found);
+                self.list = earlier.with(&found, has_jobs(&own_dir));
+                self.problem = self.list.problem(&found);
             }
             Err(why) => {
-                gpus.list = earlier;
-                gpus.problem = Some(why);
+                tracing::warn!("{why}");
+                // What is known of earlier holds until the next look, which has more time.
+                self.problem = earlier.gpus.is_empty().then_some(why);
+                self.list = earlier;
             }
         }
-        let found = gpus.list.devices(&search);
-        let count = gpus.list.gpus.len();
+        let found = self.list.devices(&search);
+        let count = self.list.gpus.len();
         tracing::info!("GPUs found: {count} ({})", found.words());
         config.devices.add(found);
-        gpus
     }
 
     /// Keeps the list for daemons that come later.
@@ -84,14 +95,16 @@ impl Gpus {
         self.never_there.extend(never.map(Path::to_owned));
     }
 
-    /// What is wrong with them, in one line.
-    pub fn problem(&self) -> Option<&str> {
-        self.problem.as_deref()
+    /// What is wrong with them and with files of other devices, a line each.
+    pub fn problems(&self) -> impl Iterator<Item = &str> {
+        let both = [&self.problem, &self.gone];
+        both.into_iter().flatten().map(String::as_str)
     }
 
     /// Says that a look begins; `None` where none does: they are being looked at, or there are none.
     pub fn begin(&mut self, search: &GpuSearch) -> Option<()> {
-        if search.off || self.looking || self.list.gpus.is_empty() {
+        let known = !self.list.gpus.is_empty() || self.problem.is_some();
+        if search.off || self.looking || !(known || ask::worth_it(search)) {
             return None;
         }
         self.looking = true;
@@ -123,9 +136,13 @@ impl Gpus {
         }
     }
 
-    /// Which configured devices have lost their files.
-    pub fn gone(&self, devices: &Devices) -> Option<String> {
-        devices.gone(&self.never_there)
+    /// Notes which configured devices have lost their files; true when that is new. `found`: its GPUs
+    /// were found, and their library tells.
+    pub fn note_gone(&mut self, devices: &Devices, found: bool) -> bool {
+        let gone = devices.gone(&self.never_there, !found);
+        let new = gone != self.gone;
+        self.gone = gone;
+        new
     }
 
     /// Notes what is wrong with them; true when that is new.

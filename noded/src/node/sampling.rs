@@ -45,6 +45,11 @@ impl Node {
         };
         for measured in all {
             let gpus = self.gpus_of(measured.key, figures);
+            // Elsewhere than on its first node nobody could tell the job.
+            let limits = SampleLimits {
+                idle: limits.idle.filter(|_| self.runs_program(measured.key)),
+                ..limits
+            };
             let signs = self.steps.sampled(measured, gpus, limits);
             if let Some(stall) = signs.stall {
                 self.thrashes(measured.key, stall);
@@ -119,9 +124,13 @@ impl Node {
         }
     }
 
+    fn runs_program(&self, key: AttemptKey) -> bool {
+        let stage = self.attempts.get(&key.into()).map(|a| &a.stage);
+        matches!(stage, Some(Stage::Running { .. }))
+    }
+
     fn end_for_memory(&mut self, key: AttemptKey) {
-        let runs = self.attempts.get(&key.into()).map(|a| &a.stage);
-        if matches!(runs, Some(Stage::Running { .. })) {
+        if self.runs_program(key) {
             tracing::warn!(job = %key.job, "attempt {} is ended: it thrashes", key.attempt.0);
             self.tell_shepherd(key.into(), Order::OutOfMemory);
             self.close_steps(key.into(), KillCause::Cancelled.into());

@@ -63,7 +63,7 @@ impl Sampled {
         self.series.add(&measured);
         Signs {
             stall: self.stalls(measured.sample.memory_stall, limits.stall),
-            idle: self.idles(gpus.busy_percent, now, limits.idle),
+            idle: self.idles(gpus.busiest_percent, now, limits.idle),
         }
     }
 
@@ -78,11 +78,11 @@ impl Sampled {
     /// What is not known is not idle, and begins anew.
     fn idles(
         &mut self,
-        busy_percent: Option<u8>,
+        busiest_percent: Option<u8>,
         now: Option<Instant>,
         limit: Option<Duration>,
     ) -> Option<Duration> {
-        let (Some(now), Some(..BUSY)) = (now, busy_percent) else {
+        let (Some(now), Some(..BUSY)) = (now, busiest_percent) else {
             self.idle = None;
             return None;
         };
@@ -169,7 +169,7 @@ mod tests {
                 peak_bytes: None,
             };
             let gpus = GpuFigures {
-                busy_percent: percent,
+                busiest_percent: percent,
                 ..GpuFigures::default()
             };
             let now = begin + Duration::from_secs(second);

@@ -6,8 +6,9 @@ use super::{StepShare, TaskExtras};
 use crate::bind::{self, Numa, TaskBind};
 use crate::devices::{DeviceNumber, Devices, Held};
 use crate::spool::name_of;
-use cosy_model::OsText;
 use cosy_model::step::{GpuBind, StepOrder};
+use cosy_model::{OsText, limits};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a step is given.
@@ -55,7 +56,8 @@ impl Steps {
         let bind = order.spec.gpu_bind.or_per_task(order.spec.gpus_per_task);
         let here = order.tree.first().copied().unwrap_or(0);
         let tasks = order.layout.count_of(here);
-        if bind == GpuBind::None || share.gpus.is_empty() {
+        let unbound = bind == GpuBind::None || tasks > limits::GPU_BOUND_TASKS;
+        if unbound || share.gpus.is_empty() {
             return Vec::new();
         }
         let near = places(&self.setup.devices, order, share, tasks);
@@ -65,17 +67,19 @@ impl Steps {
             return Vec::new();
         }
         let kept = self.setup.cgroups.limits_devices();
+        // Many tasks see the same few.
+        let mut seen: BTreeMap<Vec<u32>, (Vec<DeviceNumber>, Vec<OsText>)> = BTreeMap::new();
+        let name = name_of(order.key.attempt);
         let one = |(gpus, task): (Vec<u32>, u32)| {
-            let held = Held {
-                gpus: &gpus,
-                others: &job.allocation.devices,
-            };
-            let name = name_of(order.key.attempt);
-            let denied = self.denied(held);
+            let (denied, variables) = seen.entry(gpus).or_insert_with_key(|gpus| {
+                let others = &job.allocation.devices;
+                let held = Held { gpus, others };
+                (self.denied(held), self.setup.devices.variables(held, kept))
+            });
             let cgroups = &self.setup.cgroups;
             TaskExtras {
-                groups: cgroups.groups_for_task(&name, order.key.step, task, &denied),
-                variables: self.setup.devices.variables(held, kept),
+                groups: cgroups.groups_for_task(&name, order.key.step, task, denied),
+                variables: variables.clone(),
             }
         };
         dealt.into_iter().zip(0..).map(one).collect()

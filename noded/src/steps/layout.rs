@@ -4,7 +4,7 @@
 //! reason why there is none out. Nodes keep the order of the job. Slurm's `srun` is the
 //! model for the options; a step takes cores for its tasks only, never a whole node.
 
-use cosy_model::step::{Distribution, JobPart, RankRun, StepLayout, StepSpec};
+use cosy_model::step::{Distribution, GpuBind, JobPart, RankRun, StepLayout, StepSpec};
 use cosy_model::{JobId, MiB, limits};
 
 mod arranged;
@@ -62,7 +62,7 @@ pub fn place(job: JobShape<'_>, held: &[NodeUse], spec: &StepSpec) -> Result<Pla
     let idle = vec![NodeUse::default(); job.parts.len()];
     let whole = Plan::new(job, &idle, spec).map_err(DoesNotFit::Never)?;
     let possible = whole.counts().map_err(DoesNotFit::Never)?;
-    whole.has_named_gpus(&possible).map_err(DoesNotFit::Never)?;
+    whole.binds_gpus(&possible).map_err(DoesNotFit::Never)?;
     if spec.overlap || held.iter().all(|h| *h == NodeUse::default()) {
         return Ok(whole.placed(&possible, spec.overlap));
     }
@@ -182,8 +182,14 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Checks that all nodes have the GPUs that tasks are to see by their places.
-    fn has_named_gpus(&self, counts: &[u32]) -> Result<(), String> {
+    /// Checks that tasks can be bound to GPUs: not too many of them, and that all nodes have the GPUs
+    /// that they are to see by their places.
+    fn binds_gpus(&self, counts: &[u32]) -> Result<(), String> {
+        let bound = !matches!(self.spec.gpu_bind, GpuBind::Default | GpuBind::None);
+        let most = limits::GPU_BOUND_TASKS;
+        if let Some(tasks) = counts.iter().find(|tasks| bound && **tasks > most) {
+            return Err(format!("{tasks} tasks on a node: at most {most} can be bound to GPUs"));
+        }
         let Some(highest) = self.spec.gpu_bind.highest() else {
             return Ok(());
         };

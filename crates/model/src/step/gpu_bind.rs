@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// Highest number of a GPU in a list, and most numbers in one.
 const NUMBERS: u32 = 1024;
+/// Most GPUs of a mask.
+const MASK_BITS: usize = u64::BITS as usize;
 
 /// Which GPUs of its step on a node each task there sees.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -72,8 +74,13 @@ impl GpuBind {
             Self::Mask(masks) => (masks.len(), masks.iter().map(Vec::len).sum()),
         };
         let most = NUMBERS as usize;
-        if length == 0 || length > most || gpus > most * 64 {
+        if length == 0 || length > most || gpus > most * MASK_BITS {
             return Err(format!("a list of 1 to {most} is needed"));
+        }
+        if let Self::Mask(masks) = self
+            && !masks.iter().all(|mask| is_mask(mask))
+        {
+            return Err(format!("a mask has 1 to {MASK_BITS} GPUs, each once"));
         }
         match self.highest() {
             Some(highest) if highest >= NUMBERS => {
@@ -154,6 +161,12 @@ fn mask(text: &str) -> Option<Vec<u32>> {
     Some((0..u64::BITS).filter(|bit| bits & 1 << bit != 0).collect())
 }
 
+/// Ascending, and not too many.
+fn is_mask(places: &[u32]) -> bool {
+    let ascending = places.is_sorted_by(|one, next| one < next);
+    (1..=MASK_BITS).contains(&places.len()) && ascending
+}
+
 fn shown(text: &str) -> String {
     let short: String = text.chars().take(60).collect();
     short.escape_debug().to_string()
@@ -221,6 +234,10 @@ mod tests {
         check(GpuBind::Map(vec![0; 1025]), false);
         check(GpuBind::Mask(vec![vec![1024]]), false);
         check(GpuBind::Mask(vec![vec![0; 70_000]]), false);
+        check(GpuBind::Mask(vec![vec![0; 60_000]]), false);
+        check(GpuBind::Mask(vec![vec![1, 1]]), false);
+        check(GpuBind::Mask(vec![vec![2, 1]]), false);
+        check(GpuBind::Mask(vec![vec![]]), false);
         check(GpuBind::Single(0), false);
         check(GpuBind::Mask(vec![vec![0, 63]]), true);
         assert_eq!(GpuBind::Default.or_per_task(2), GpuBind::PerTask(2));
