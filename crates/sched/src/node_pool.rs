@@ -118,6 +118,12 @@ impl NodePool {
         self.block_ends.remove(&(end, reservation));
     }
 
+    /// The first begin or end of a reservation after `now`.
+    pub fn next_bound(&self, now: Time) -> Option<Time> {
+        let soon = (Time(now.0.saturating_add(1)), ReservationId(0));
+        self.bounds.from(soon).next().map(|bound| bound.0)
+    }
+
     /// The first end of a reservation after `now`.
     pub fn next_block_end(&self, now: Time) -> Option<Time> {
         let soon = (Time(now.0.saturating_add(1)), ReservationId(0));
@@ -140,8 +146,7 @@ impl NodePool {
     pub fn next_due(&self, now: Time) -> Time {
         let soon = Time(now.0.saturating_add(1));
         let end = self.ends.first().map_or(Time::FAR, |end| end.at);
-        let after = (soon, ReservationId(0));
-        let bound = self.bounds.from(after).next().map_or(Time::FAR, |b| b.0);
+        let bound = self.next_bound(now).unwrap_or(Time::FAR);
         if end <= now { soon } else { end.min(bound) }
     }
 

@@ -140,14 +140,19 @@ impl Scheduler {
     }
 
     /// The next time after `now` at which something ends, if all jobs take their limits. When a reservation
-    /// begins nothing comes free: what could not start before cannot start then either.
+    /// begins nothing comes free: what could not start before cannot start then either, but for jobs
+    /// that would hold more of a resource on the nodes that it takes than on those that are left.
     fn next_end(&self, now: Time) -> Option<Time> {
         // Those who hold something wait for ends elsewhere too.
         let all = self.classes().any();
         let waiting = self.node_pools.iter().filter(|c| all || !c.line.is_empty());
         let next = |c: &crate::node_pool::NodePool| {
             let job = c.ends.first().map(|end| end.at);
-            job.into_iter().chain(c.next_block_end(now)).min()
+            let block = match all {
+                true => c.next_bound(now),
+                false => c.next_block_end(now),
+            };
+            job.into_iter().chain(block).min()
         };
         let pools = all.then(|| self.resource_pools().next_bound(now)).flatten();
         let elsewhere = self.others().first().map(|(end, _)| end).filter(|_| all);

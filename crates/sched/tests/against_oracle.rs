@@ -8,6 +8,7 @@ use common::{
     pool_steps, requests, steps, wired,
 };
 use cosy_model::{JobId, Time};
+use cosy_sched::{Depth, HoldAmount, Policy};
 use proptest::prelude::*;
 
 /// Nodes that are alike, all in each queue.
@@ -176,6 +177,39 @@ proptest! {
         pair.schedule()?;
         check_plan(&pair)?;
     }
+}
+
+/// A job would hold as many licences as its node has cores: when a reservation takes the larger node,
+/// it can start on the smaller one.
+#[test]
+fn a_reservation_that_begins_lets_a_holder_start() {
+    let cluster = Cluster {
+        policy: Policy {
+            depth: Depth::Count(1),
+            backfill: false,
+        },
+        nodes: vec![amounts((1, 4, 0, 0)), amounts((3, 4, 0, 0))],
+        queues: vec![mask(0b11), mask(0), mask(0)],
+        leaves: Vec::new(),
+    };
+    let holder = Request {
+        cores: 0,
+        exclusive: true,
+        holds: vec![(1, HoldAmount::Cores)],
+        ..Request::plain(1)
+    };
+    let large = Request {
+        tasks: 3,
+        cores: 2,
+        ..Request::plain(8)
+    };
+    let steps = [
+        Step::Block(vec![(1, 1)], 7, 1),
+        Step::Pool(1, true, 1, None),
+        Step::Submit(large),
+        Step::Submit(holder),
+    ];
+    same_plan_after(&cluster, &steps).unwrap();
 }
 
 /// One of some demands, with the order and the limit of another request, and as one of three sizes.

@@ -80,6 +80,31 @@ pub struct Request {
 }
 
 impl Request {
+    /// One task of one core for so long, in the first queue.
+    pub fn plain(limit: i64) -> Self {
+        Self {
+            queue: 0,
+            level: 0,
+            nice: 0,
+            nodes: None,
+            max_nodes: None,
+            tasks: 1,
+            tasks_per_node: None,
+            cores: 1,
+            memory: 0,
+            per_node: (0, 0, 0),
+            exclusive: false,
+            avoid: 0,
+            required: 0,
+            tiers: Vec::new(),
+            max_switches: None,
+            contiguous: false,
+            limit,
+            holds: Vec::new(),
+            further: Vec::new(),
+        }
+    }
+
     /// The same for so many whole nodes, whichever they are.
     pub fn whole(&self) -> Self {
         let nodes = self.nodes.unwrap_or(1);
