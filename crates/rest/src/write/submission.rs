@@ -8,6 +8,7 @@ use cosy_model::{OsText, Program as Runs, ReservationId, Time};
 use cosy_slurm::environment::Requested;
 use cosy_slurm::error_numbers::ERRORS;
 use cosy_slurm::getopt::{GivenOption, Order, parse};
+use cosy_slurm::submit::binding::without_resource;
 use cosy_slurm::submit::options::{OptionSources, SubmitOptions, check_together};
 use cosy_slurm::submit::spec::{self, SubmissionContext};
 use cosy_slurm::submit::{self, Line, Program, components, script, spread, table};
@@ -183,6 +184,7 @@ impl Draft {
             let nodes = options.nodes.map_or(1, |nodes| nodes.least);
             Some(nodes.saturating_mul(options.tasks_per_node?))
         };
+        let gpu_bind = options.gpu_bind.as_deref().map(without_resource);
         let requested = Requested {
             name: name.to_owned(),
             tasks: options.tasks.or_else(dealt),
@@ -193,7 +195,7 @@ impl Draft {
             gpus: options.gpus.clone(),
             gpus_per_node: options.gpus_per_node.clone(),
             gpus_per_task: options.gpus_per_task.clone(),
-            gpu_bind: options.gpu_bind.clone(),
+            gpu_bind: gpu_bind.map(str::to_owned),
             submit_dir: workdir,
             submit_host: host.to_owned(),
             export: None,

@@ -259,6 +259,18 @@ fn switches_are_asked_for_with_their_wait_in_seconds() {
 }
 
 #[test]
+fn which_gpus_tasks_see_is_for_the_steps_of_a_job() {
+    let made = submit(json!({"tres_per_node": "gres/gpu:2", "tres_bind": "gres/gpu:single:2"}));
+    let variables = made.unwrap().spec.environment.lossy();
+    let found = variables
+        .split('\0')
+        .find(|v| v.starts_with("SLURM_GPU_BIND="));
+    assert_eq!(found, Some("SLURM_GPU_BIND=single:2"));
+    let (_, why) = submit(json!({"tres_bind": "gres/gpu:some"})).unwrap_err();
+    assert!(why.contains("some"), "{why}");
+}
+
+#[test]
 fn warnings_name_what_has_no_effect() {
     let mut body = job(json!({"tasks_per_board": 2, "colour": "red", "threads_per_core": 1}));
     body["script"] = "#!/bin/sh\n#SBATCH -n 5\n".into();

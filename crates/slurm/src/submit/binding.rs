@@ -75,12 +75,17 @@ fn failed(why: String) -> Fault {
     fault
 }
 
+/// A value of `--gpu-bind` without the resource that other interfaces write before it.
+pub fn without_resource(text: &str) -> &str {
+    text.strip_prefix("gres/gpu:").unwrap_or(text)
+}
+
 /// Reads a value of `--gpu-bind`, also as other interfaces write it (`gres/gpu:closest`).
 ///
 /// # Errors
 /// What Slurm says to a value that it does not take, with what is wrong with it.
 pub fn gpus(text: &str) -> Result<GpuBind, Fault> {
-    let text = text.strip_prefix("gres/gpu:").unwrap_or(text);
+    let text = without_resource(text);
     text.parse().map_err(|why| {
         let mut fault = Fault::fatal("Invalid --gpu-bind argument: ".to_owned() + &cut(text));
         fault.lines.insert(0, Line::Error(why));
