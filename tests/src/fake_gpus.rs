@@ -1,10 +1,9 @@
 //! GPUs that are not there: a library in place of their vendors' tells what a file says.
 
 use crate::Cluster;
-use crate::system::not_installed;
+use crate::system::library_or_skip;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 /// Source of the library, with the words of the file.
 const LIBRARY: &str = include_str!("../fixtures/gpus.c");
@@ -25,17 +24,7 @@ impl FakeGpus {
     /// When the library cannot be made.
     pub fn of_node_or_skip(cluster: &Cluster, at: usize, gpus: &str) -> Option<Self> {
         let folder = cluster.node_dir(at);
-        let source = folder.join("gpus.c");
-        fs::write(&source, LIBRARY).expect("a short file");
-        let mut compiler = Command::new("cc");
-        compiler.args(["-shared", "-fPIC", "-O1", "-o"]);
-        compiler.arg(folder.join("libgpus.so")).arg(&source);
-        let Ok(made) = compiler.output() else {
-            not_installed("cc");
-            return None;
-        };
-        let said = String::from_utf8_lossy(&made.stderr);
-        assert!(made.status.success(), "the library was not made: {said}");
+        library_or_skip(&folder, "libgpus", LIBRARY)?;
         let it = Self {
             file: folder.join("gpus"),
         };

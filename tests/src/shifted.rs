@@ -3,10 +3,9 @@
 //! for programs that ask the C library for the date, which noded and its supervisors do.
 
 use crate::Cluster;
-use crate::system::not_installed;
+use crate::system::library_or_skip;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 const LIBRARY: &str = r#"
 #define _GNU_SOURCE
@@ -50,16 +49,7 @@ impl Shifted {
     pub fn of_node_or_skip(cluster: &mut Cluster, at: usize) -> Option<Self> {
         let folder = cluster.dir().join(format!("clock{}", at + 1));
         fs::create_dir(&folder).expect("a folder");
-        let (source, library) = (folder.join("clock.c"), folder.join("clock.so"));
-        fs::write(&source, LIBRARY).expect("a short file");
-        let mut compiler = Command::new("cc");
-        compiler.args(["-shared", "-fPIC", "-O1", "-o"]);
-        let Ok(made) = compiler.arg(&library).arg(&source).output() else {
-            not_installed("cc");
-            return None;
-        };
-        let said = String::from_utf8_lossy(&made.stderr);
-        assert!(made.status.success(), "the library was not made: {said}");
+        let library = library_or_skip(&folder, "clock", LIBRARY)?;
         let it = Self {
             file: folder.join("seconds"),
         };

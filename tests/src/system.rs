@@ -4,7 +4,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What a node daemon's helper that forks shepherds calls itself.
 pub const NURSERY: &str = "cosy-nursery";
@@ -134,6 +135,25 @@ pub fn is_alive(pid: i32) -> bool {
         .rsplit_once(')')
         .and_then(|(_, rest)| rest.trim().chars().next());
     state.is_some_and(|s| s != 'Z' && s != 'X')
+}
+
+/// Compiles a shared library `NAME.so` in a folder; `None` where there is no compiler, which is said.
+///
+/// # Panics
+/// The library cannot be made.
+pub fn library_or_skip(folder: &Path, name: &str, source: &str) -> Option<PathBuf> {
+    let text = folder.join(name).with_extension("c");
+    let library = text.with_extension("so");
+    fs::write(&text, source).expect("a short file");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-O1", "-o"]);
+    let Ok(made) = compiler.arg(&library).arg(&text).output() else {
+        not_installed("cc");
+        return None;
+    };
+    let said = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success(), "the library was not made: {said}");
+    Some(library)
 }
 
 /// Makes a script of a shell that everybody may run.

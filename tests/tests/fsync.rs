@@ -5,8 +5,6 @@
 
 use cosy_tests::{Cluster, Options, script, system, wait};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Barrier;
 
 const CLIENTS: usize = 64;
@@ -31,23 +29,9 @@ int fsync(int fd) { return note(SYS_fsync, fd); }
 int fdatasync(int fd) { return note(SYS_fdatasync, fd); }
 "#;
 
-fn library(folder: &Path) -> Option<PathBuf> {
-    let (source, made) = (folder.join("count.c"), folder.join("count.so"));
-    fs::write(&source, LIBRARY).unwrap();
-    let status = Command::new("cc")
-        .args(["-shared", "-fPIC", "-o"])
-        .args([&made, &source])
-        .status();
-    if !status.is_ok_and(|s| s.success()) {
-        system::not_installed("no C compiler to count fsync calls with");
-        return None;
-    }
-    Some(made)
-}
-
 fn counting() -> Option<(tempfile::TempDir, Cluster, impl Fn() -> usize)> {
     let folder = tempfile::tempdir().unwrap();
-    let library = library(folder.path())?;
+    let library = system::library_or_skip(folder.path(), "count", LIBRARY)?;
     let log = folder.path().join("fsyncs");
     let variables = [("LD_PRELOAD", &library), ("COSY_TEST_FSYNCS", &log)];
     let variables = variables.map(|(k, v)| (k.to_owned(), v.display().to_string()));

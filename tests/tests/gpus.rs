@@ -6,7 +6,7 @@
 use cosy_model::{JobId, JobState};
 use cosy_tests::fake_gpus::{CONFIGURED, FakeGpus};
 use cosy_tests::terminal::lines_on;
-use cosy_tests::{Cluster, Options, script, wait};
+use cosy_tests::{Cluster, Options, script, shell, wait};
 use std::fs;
 
 const TWO: &str =
@@ -36,14 +36,9 @@ fn cluster(gpus: &str, noded: fn(usize) -> String) -> Option<(Cluster, FakeGpus)
 }
 
 /// The output of a batch script that is submitted so.
+#[track_caller]
 fn batch(c: &Cluster, options: &str, text: &str) -> String {
-    let mut words = vec!["sbatch", "--wait", "--parsable", "-o", "out.%j"];
-    words.extend(options.split_whitespace());
-    let path = c.work().join("script");
-    fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-    words.push("script");
-    let id = c.run(&words).expect(0).out;
-    fs::read_to_string(c.work().join(format!("out.{}", id.trim()))).unwrap()
+    shell::batch(c, options, text).1
 }
 
 const SEEN: &str = "echo \"${CUDA_VISIBLE_DEVICES-unset} ${ROCR_VISIBLE_DEVICES-unset}\"";
@@ -66,7 +61,9 @@ fn gpus_of_all_kinds_are_found() {
     assert_eq!(batch(&c, "--gres=gpu:a100.mig-1g.5gb:2", SEEN), "MIG-cccc,MIG-dddd \n");
     assert_eq!(batch(&c, "--gpus-per-node=mi250x:1", SEEN), " GPU-0123456789abcdef\n");
     assert_eq!(batch(&c, "", SEEN), " \n");
-    let got = c.run(&["sbatch", "--gres=gpu:h100:1", "script"]).expect(1);
+    let got = c
+        .run(&["sbatch", "--gres=gpu:h100:1", "script.sh"])
+        .expect(1);
     let none = "Requested node configuration is not available";
     assert!(got.err.contains(none), "{}", got.err);
     assert!(
@@ -215,7 +212,7 @@ fn gpus_in_shards() {
         ),
         "100 4\n"
     );
-    let got = c.run(&["sbatch", "--gpus=1", "script"]).expect(1);
+    let got = c.run(&["sbatch", "--gpus=1", "script.sh"]).expect(1);
     assert!(!got.err.is_empty());
 }
 
@@ -254,7 +251,7 @@ fn tasks_see_the_gpus_that_they_are_bound_to() {
         "{wrong}"
     );
     let got = c
-        .run(&["sbatch", "--gpu-bind=single:0", "script"])
+        .run(&["sbatch", "--gpu-bind=single:0", "script.sh"])
         .expect(1);
     assert!(got.err.contains("Invalid --gpu-bind argument: single:0"), "{}", got.err);
 }
