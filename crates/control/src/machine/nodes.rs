@@ -365,17 +365,19 @@ impl Numbers {
 
     /// The `count` lowest of `numbers` that are free; fewer when there are not so many.
     pub fn take_of(&mut self, numbers: impl Iterator<Item = u32>, count: u32) -> Vec<u32> {
-        let held = |n: &u32| self.0.get(*n as usize).is_some_and(|held| *held);
-        let free = numbers.filter(|n| !held(n)).take(count as usize);
+        let free = numbers.filter(|n| !self.holds(*n)).take(count as usize);
         let taken: Vec<u32> = free.collect();
         self.mark(&taken);
         taken
     }
 
+    fn holds(&self, number: u32) -> bool {
+        self.0.get(number as usize).is_some_and(|held| *held)
+    }
+
     /// How many of these are free.
     pub fn free_of(&self, numbers: std::ops::Range<u32>) -> u32 {
-        let held = |n: &u32| self.0.get(*n as usize).is_some_and(|held| *held);
-        numbers.filter(|n| !held(n)).count() as u32
+        numbers.filter(|n| !self.holds(*n)).count() as u32
     }
 
     pub fn mark(&mut self, numbers: &[u32]) {
@@ -404,8 +406,7 @@ impl Numbers {
 
     /// True when one of `numbers` is held.
     pub fn holds_any(&self, numbers: &[u32]) -> bool {
-        let held = |n: &u32| self.0.get(*n as usize).is_some_and(|held| *held);
-        numbers.iter().any(held)
+        numbers.iter().any(|n| self.holds(*n))
     }
 
     pub fn held(&self) -> usize {
