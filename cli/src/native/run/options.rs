@@ -14,6 +14,7 @@ use cosy_model::limits::NODE_CORES;
 use cosy_model::step::{Bind, Distribution, GpuBind};
 use cosy_model::{Dialect, JobId, Span, StepId};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Options of `csub` that mean the same here.
 const SHARED: [&str; 32] = [
@@ -119,7 +120,7 @@ fn step_args() -> impl Iterator<Item = Arg> {
     [
         value("gpus-per-task", "N|TYPE:N[,...]", "GPUs of each task").value_parser(gpus),
         value("gpu-bind", "HOW", "Which GPUs a task sees: none, closest, single:TASKS, per_task:N, map_gpu:LIST, mask_gpu:LIST")
-            .value_parser(gpu_bind),
+            .value_parser(GpuBind::from_str),
         value("distribution", "HOW", "Which task goes where: block, cyclic, plane=N")
             .short('m')
             .value_parser(distribution),
@@ -265,10 +266,6 @@ fn distribution(text: &str) -> Result<Distribution, String> {
         (_, Some(n)) => number(1, NODE_CORES)(n).map(Distribution::Plane),
         (_, None) => Err("block, cyclic or plane=N is needed".to_owned()),
     }
-}
-
-fn gpu_bind(text: &str) -> Result<GpuBind, String> {
-    text.parse()
 }
 
 fn bind(text: &str) -> Result<Bind, String> {

@@ -1,6 +1,7 @@
 //! Which GPUs of its step a task sees, as commands write it. Source: srun(1), `--gpu-bind`.
 
 use crate::limits;
+use crate::text::cut;
 use serde::{Deserialize, Serialize};
 
 /// Highest number of a GPU in a list, and most numbers in one.
@@ -60,27 +61,21 @@ impl GpuBind {
     /// # Errors
     /// In one line: lists that are too long or empty, and numbers that are too high.
     pub fn check(&self) -> Result<(), String> {
-        let (length, gpus) = match self {
+        let length = match self {
             Self::Default | Self::None | Self::Closest => return Ok(()),
             Self::Single(count) | Self::PerTask(count) => {
-                return (1..=limits::STEP_TASKS)
-                    .contains(count)
-                    .then_some(())
-                    .ok_or_else(|| {
-                        format!("a number from 1 to {} is needed, not {count}", limits::STEP_TASKS)
-                    });
+                let most = limits::STEP_TASKS;
+                return match (1..=most).contains(count) {
+                    true => Ok(()),
+                    false => Err(format!("a number from 1 to {most} is needed, not {count}")),
+                };
             }
-            Self::Map(list) => (list.len(), list.len()),
-            Self::Mask(masks) => (masks.len(), masks.iter().map(Vec::len).sum()),
+            Self::Map(list) => list.len(),
+            Self::Mask(masks) if masks.iter().all(|mask| is_mask(mask)) => masks.len(),
+            Self::Mask(_) => return Err(format!("a mask has 1 to {MASK_BITS} GPUs, each once")),
         };
-        let most = NUMBERS as usize;
-        if length == 0 || length > most || gpus > most * MASK_BITS {
-            return Err(format!("a list of 1 to {most} is needed"));
-        }
-        if let Self::Mask(masks) = self
-            && !masks.iter().all(|mask| is_mask(mask))
-        {
-            return Err(format!("a mask has 1 to {MASK_BITS} GPUs, each once"));
+        if !(1..=NUMBERS as usize).contains(&length) {
+            return Err(format!("a list of 1 to {NUMBERS} is needed"));
         }
         match self.highest() {
             Some(highest) if highest >= NUMBERS => {
@@ -167,9 +162,8 @@ fn is_mask(places: &[u32]) -> bool {
     (1..=MASK_BITS).contains(&places.len()) && ascending
 }
 
-fn shown(text: &str) -> String {
-    let short: String = text.chars().take(60).collect();
-    short.escape_debug().to_string()
+fn shown(text: &str) -> impl std::fmt::Display {
+    cut(text, 60).escape_debug()
 }
 
 #[cfg(test)]
