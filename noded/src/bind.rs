@@ -63,15 +63,8 @@ impl Numa {
 pub fn processors(list: &str) -> Option<Vec<u32>> {
     let mut all = BTreeSet::new();
     for part in list.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let read = |text: &str| {
-            text.trim()
-                .parse::<u32>()
-                .ok()
-                .filter(|n| *n < limits::NODE_CORES)
-        };
-        let (first, last) = (read(first)?, read(last)?);
-        if first > last {
+        let (first, last) = bounds(part, |text| text.trim().parse().ok())?;
+        if first > last || last >= limits::NODE_CORES {
             return None;
         }
         all.extend(first..=last);
@@ -81,13 +74,19 @@ pub fn processors(list: &str) -> Option<Vec<u32>> {
 
 /// The numbers of a list as the kernel writes it (`0-3,8`); what is no number is left out.
 fn numbers(text: &str) -> Vec<u32> {
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let first: u32 = first.parse().ok()?;
-        let last: u32 = last.parse().ok()?;
-        Some(first..=last.min(first.saturating_add(limits::NODE_CORES)))
+    let range = |(first, last): (u32, u32)| {
+        let most = first.saturating_add(limits::NODE_CORES);
+        first..=last.min(most)
     };
-    text.trim().split(',').filter_map(range).flatten().collect()
+    let parts = text.trim().split(',');
+    let known = parts.filter_map(|part| bounds(part, |text| text.parse().ok()));
+    known.flat_map(range).collect()
+}
+
+/// First and last number of a part of such a list.
+fn bounds(part: &str, read: impl Fn(&str) -> Option<u32>) -> Option<(u32, u32)> {
+    let (first, last) = part.split_once('-').unwrap_or((part, part));
+    Some((read(first)?, read(last)?))
 }
 
 /// What one task is bound to.

@@ -1,6 +1,7 @@
 //! What this machine has: processors, memory, disk, and since when it runs.
 
 use crate::config::Config;
+use crate::spool::last_boot_in;
 use cosy_model::node::{Figures, Machine};
 use cosy_model::{Amounts, MiB, Time};
 use std::path::Path;
@@ -96,6 +97,11 @@ pub fn check_reserved(config: &Config) -> Result<(), String> {
         return Err(format!("'reserved' leaves no memory to jobs: this machine has {all}"));
     }
     Ok(())
+}
+
+/// Whether the machine was not restarted since a daemon last ran with the directory of a node.
+pub fn is_same_boot(own_dir: &Path) -> bool {
+    last_boot_in(own_dir).is_some_and(|last| last == boot_id())
 }
 
 /// What a node has: as configured, else as found.

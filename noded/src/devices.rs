@@ -20,6 +20,9 @@ use std::path::{Path, PathBuf};
 /// Service, chapter on provisioning.
 const MPS_PART: &str = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE";
 
+/// Most shards of a node.
+pub const MOST_SHARDS: u32 = 1024;
+
 /// A device as the kernel numbers it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct DeviceNumber {
@@ -161,6 +164,21 @@ impl Devices {
         self.all().flat_map(|d| &d.files).map(PathBuf::as_path)
     }
 
+    /// All of them with the name of their resource, none for a GPU, and their number.
+    fn named(&self) -> impl Iterator<Item = (Option<&str>, u32, &Device)> {
+        let gpus = self.gpus.iter().map(|gpu| (None, gpu.index, gpu));
+        let others = self.others.iter().flat_map(|(name, pieces)| {
+            pieces
+                .iter()
+                .zip(0..)
+                .map(|(piece, number)| match piece.shards {
+                    Some(_) => (None, piece.index, piece),
+                    None => (Some(name.as_str()), number, piece),
+                })
+        });
+        gpus.chain(others)
+    }
+
     /// True when there are files that others can be kept from.
     pub fn have_files(&self) -> bool {
         self.all().any(|d| !d.files.is_empty())
@@ -202,19 +220,11 @@ impl Devices {
     /// GPUs are looked at too.
     pub fn gone(&self, never_there: &[PathBuf], gpus: bool) -> Option<String> {
         let is_gone = |file: &&PathBuf| !never_there.contains(file) && number_of(file).is_none();
-        let of_gpu = |device: &Device| device.shards.is_some();
-        let all_gpus = self.gpus.iter().filter(|_| gpus);
-        let all_gpus = all_gpus.map(|gpu| ("GPU", gpu.index, gpu));
-        let others = self.others.iter().flat_map(|(name, pieces)| {
-            let pieces = pieces.iter().zip(0..).filter(|(p, _)| gpus || !of_gpu(p));
-            pieces.map(|(piece, number)| match piece.shards {
-                Some(_) => ("GPU", piece.index, piece),
-                None => (name.as_str(), number, piece),
-            })
-        });
         let mut lost: Vec<String> = Vec::new();
-        for (name, number, device) in all_gpus.chain(others) {
-            let file = device.files.iter().find(is_gone);
+        for (name, number, device) in self.named() {
+            let is_looked_at = gpus || name.is_some();
+            let file = device.files.iter().find(is_gone).filter(|_| is_looked_at);
+            let name = name.unwrap_or("GPU");
             let text = file.map(|f| format!("{name} {number} ({}) is gone", f.display()));
             lost.extend(text.filter(|text| !lost.contains(text)));
         }

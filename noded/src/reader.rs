@@ -14,7 +14,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -111,16 +111,10 @@ pub async fn read(request: FileRequest) -> StepAnswer {
 fn start(request: &FileRequest) -> io::Result<Child> {
     let groups: Vec<String> = request.groups.iter().map(|g| g.0.to_string()).collect();
     let from = request.from.map_or("-".to_owned(), |from| from.to_string());
-    Command::new("/proc/self/exe")
-        .arg("--read")
+    sys::helper("--read")
         .args([request.uid.0.to_string(), request.gid.0.to_string()])
         .args([groups.join(","), from])
         .arg(OsStr::from_bytes(&request.path.0))
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
         .spawn()
 }
 

@@ -130,6 +130,23 @@ pub enum SpoolError {
     Taken(PathBuf),
 }
 
+/// All attempts that have a directory in that of a node, by key.
+///
+/// # Errors
+/// The file system's.
+pub fn attempts_in(own_dir: &Path) -> io::Result<Vec<AllocationKey>> {
+    let mut keys: Vec<_> = fs::read_dir(own_dir)?
+        .filter_map(|entry| key_of(entry.ok()?.file_name().to_str()?))
+        .collect();
+    keys.sort_unstable();
+    Ok(keys)
+}
+
+/// The boot id that was current when a daemon last ran with the directory of a node.
+pub fn last_boot_in(own_dir: &Path) -> Option<String> {
+    fs::read_to_string(own_dir.join("boot")).ok()
+}
+
 /// The attempts of one node.
 #[derive(Debug)]
 pub struct Spool {
@@ -190,7 +207,7 @@ impl Spool {
 
     /// The boot id that was current when the daemon last ran.
     pub fn last_boot(&self) -> Option<String> {
-        fs::read_to_string(self.directory.join("boot")).ok()
+        last_boot_in(&self.directory)
     }
 
     /// Remembers the boot id. The file is whole at any moment: a daemon that is killed
@@ -302,11 +319,7 @@ impl Spool {
     /// # Errors
     /// The file system's.
     pub fn list(&self) -> io::Result<Vec<AllocationKey>> {
-        let mut keys: Vec<_> = fs::read_dir(&self.directory)?
-            .filter_map(|entry| key_of(entry.ok()?.file_name().to_str()?))
-            .collect();
-        keys.sort_unstable();
-        Ok(keys)
+        attempts_in(&self.directory)
     }
 
     /// Notes that hooks have run, and since when an allocation that is only held is ready

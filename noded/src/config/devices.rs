@@ -1,7 +1,7 @@
 //! `[[gpu]]` and `[[device]]` tables: what there is, with its identity.
 
-use super::values::{List, number, path, text, texts, truth};
-use crate::devices::{Device, Devices};
+use super::values::{List, number, one_of, path, text, texts, truth};
+use crate::devices::{Device, Devices, MOST_SHARDS};
 use crate::gpus::{GpuSearch, Vendor};
 use cosy_config::{Check, Raw};
 use cosy_model::CountedResources;
@@ -69,16 +69,14 @@ pub(super) fn devices(
         }
     }
     let told = u32::try_from(all.len()).unwrap_or(u32::MAX);
+    let at = tables.first().map_or(0, |item| item.span().start);
     if told > MOST {
-        let at = tables.first().map_or(0, |item| item.span().start);
         check.fault(at, format!("a node has at most {MOST} GPUs"));
     }
-    if let (Some(table), true) = (tables.first(), all.iter().any(|g| g.shards.is_some())) {
-        let shards = all.iter().filter_map(|g| g.shards);
-        if shards.map(u64::from).sum::<u64>() > u64::from(MOST) {
-            check.fault(table.span().start, format!("a node has at most {MOST} shards"));
-            all.clear();
-        }
+    let shards = all.iter().filter_map(|g| g.shards).map(u64::from);
+    if shards.sum::<u64>() > u64::from(MOST_SHARDS) {
+        check.fault(at, format!("a node has at most {MOST_SHARDS} shards"));
+        all.clear();
     }
     let mut devices = Devices::of(all);
     for item in others {
@@ -165,8 +163,9 @@ fn pieces(check: &mut Check<'_>, table: Table<'_>) -> Vec<Device> {
         check.fault(table.at, text);
     }
     let vendor = table.vendor.and_then(|v| vendor(check, v));
-    let shards = table.shards;
-    let shards = shards.and_then(|v| number(check, "shards", v, (1, MOST)));
+    let shards = table
+        .shards
+        .and_then(|v| number(check, "shards", v, (1, MOST_SHARDS)));
     let one = |files: Vec<PathBuf>| Device {
         kind: table.kind.clone(),
         vendor: vendor.unwrap_or_else(|| vendor_of(&files)),
@@ -183,16 +182,8 @@ fn pieces(check: &mut Check<'_>, table: Table<'_>) -> Vec<Device> {
 }
 
 fn vendor(check: &mut Check<'_>, value: &Raw) -> Option<Vendor> {
-    match text(check, "vendor", value)?.as_str() {
-        "nvidia" => Some(Vendor::Nvidia),
-        "amd" => Some(Vendor::Amd),
-        other => {
-            let shown: String = other.chars().take(100).collect();
-            let what = format!("vendor is 'nvidia' or 'amd', not '{}'", shown.escape_debug());
-            check.fault(value.span().start, what);
-            None
-        }
-    }
+    let all = [("nvidia", Vendor::Nvidia), ("amd", Vendor::Amd)];
+    one_of(check, "vendor", value, &all)
 }
 
 /// Whose GPUs have such files.
@@ -251,7 +242,7 @@ pub(super) fn gpu_search(check: &mut Check<'_>, keys: &Search<'_>) -> GpuSearch 
         types,
         shards: keys
             .shards
-            .and_then(|v| number(check, "gpu_shards", v, (1, MOST))),
+            .and_then(|v| number(check, "gpu_shards", v, (1, MOST_SHARDS))),
     }
 }
 

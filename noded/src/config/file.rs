@@ -1,7 +1,9 @@
 //! `noded.toml` as it is written, and what it says when it has been checked.
 
 use super::devices::{Gpu, Other, Search, devices, gpu_search};
-use super::values::{List, checked, length, number, parsed, path, size, text, texts, truth};
+use super::values::{
+    List, checked, length, number, one_of, parsed, path, size, text, texts, truth,
+};
 use super::{
     CgroupUse, Config, DEFAULT_KEY, DEFAULT_SPOOL, HookCommand, MIN_UID, Reserved, SAMPLE_INTERVAL,
     STALL_PERCENT, Sampling, StallAction, check_address, check_name,
@@ -326,16 +328,12 @@ fn other(check: &mut Check<'_>, table: &BTreeMap<String, Raw>) -> CountedResourc
 }
 
 fn cgroup(check: &mut Check<'_>, key: &str, value: &Raw) -> Option<CgroupUse> {
-    match text(check, key, value)?.as_str() {
-        "auto" => Some(CgroupUse::Everything),
-        "memory" => Some(CgroupUse::Memory),
-        "none" => Some(CgroupUse::Nothing),
-        other => {
-            let what = format!("cgroup is 'auto', 'memory' or 'none', not '{other}'");
-            check.fault(value.span().start, what);
-            None
-        }
-    }
+    let all = [
+        ("auto", CgroupUse::Everything),
+        ("memory", CgroupUse::Memory),
+        ("none", CgroupUse::Nothing),
+    ];
+    one_of(check, key, value, &all)
 }
 
 fn sampling(check: &mut Check<'_>, file: &File) -> Sampling {
@@ -367,16 +365,8 @@ fn pause(check: &mut Check<'_>, key: &str, value: &Raw) -> Option<Option<Duratio
 }
 
 fn stall_action(check: &mut Check<'_>, key: &str, value: &Raw) -> Option<StallAction> {
-    match text(check, key, value)?.as_str() {
-        "tell" => Some(StallAction::Tell),
-        "end" => Some(StallAction::End),
-        other => {
-            let shown: String = other.chars().take(100).collect();
-            let what = format!("{key} is 'tell' or 'end', not '{}'", shown.escape_debug());
-            check.fault(value.span().start, what);
-            None
-        }
-    }
+    let all = [("tell", StallAction::Tell), ("end", StallAction::End)];
+    one_of(check, key, value, &all)
 }
 
 fn processes(check: &mut Check<'_>, key: &str, value: &Raw) -> Option<Processes> {

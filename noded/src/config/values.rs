@@ -52,6 +52,27 @@ pub(super) fn checked(
     Some(text)
 }
 
+/// What one of these words stands for.
+pub(super) fn one_of<T: Copy>(
+    check: &mut Check<'_>,
+    key: &str,
+    value: &Raw,
+    all: &[(&str, T)],
+) -> Option<T> {
+    let text = text(check, key, value)?;
+    if let Some((_, found)) = all.iter().find(|(word, _)| *word == text) {
+        return Some(*found);
+    }
+    let words: Vec<String> = all.iter().map(|(word, _)| format!("'{word}'")).collect();
+    let words = match words.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => words.concat(),
+    };
+    let shown: String = text.chars().take(100).collect();
+    check.fault(value.span().start, format!("{key} is {words}, not '{}'", shown.escape_debug()));
+    None
+}
+
 pub(super) fn truth(check: &mut Check<'_>, key: &str, value: &Raw) -> Option<bool> {
     let read = value.get_ref().as_bool();
     if read.is_none() {

@@ -117,9 +117,7 @@ fn listen_for_nodes(
 
 /// The lease that an earlier daemon had, as far as that is of now.
 fn kept_lease(own_dir: &Path) -> Lease {
-    let last_boot = std::fs::read_to_string(own_dir.join("boot")).ok();
-    let same_boot = last_boot.as_deref() == Some(detect::boot_id().as_str());
-    Lease::load(own_dir, sys::since_boot(), same_boot)
+    Lease::load(own_dir, sys::since_boot(), detect::is_same_boot(own_dir))
 }
 
 /// The controllers, in the order of the configuration.

@@ -3,16 +3,15 @@
 
 use super::{GpuSearch, GpusFound, find, kernel};
 use crate::hooks::Reaper;
+use crate::peer::read_frame;
 use crate::sys;
-use cosy_proto::frame;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
-use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
+use tokio::sync::oneshot;
 
 /// How long a look may take: a driver that nobody uses wakes its GPUs first, some seconds each.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -28,23 +27,26 @@ pub fn worth_it(search: &GpuSearch) -> bool {
     !search.off && (named || kernel::has_driver(Path::new("/")))
 }
 
-/// Looks for GPUs for at most that long. The daemon reaps the helper; where `reaper` is given, its end can
-/// be waited for, so that none is started while one hangs in the kernel.
-pub async fn look(search: &GpuSearch, patience: Duration, reaper: Option<&Reaper>) -> Look {
+/// Looks for GPUs for at most that long. Gives what there is, or in one line why that is not known, and the
+/// end of the helper, which the daemon reaps; only with `reaper` it can be waited for.
+pub async fn look(
+    search: &GpuSearch,
+    patience: Duration,
+    reaper: Option<&Reaper>,
+) -> (Result<GpusFound, String>, HelperEnd) {
     let (pid, output) = match start(search) {
         Ok(started) => started,
-        Err(e) => return Look::failed(format!("no process can be made: {e}")),
+        Err(e) => return (Err(format!("no process can be made: {e}")), HelperEnd(None)),
     };
-    let ended = reaper.map(|reaper| reaper.expect(pid));
-    let found = tokio::time::timeout(patience, read(output)).await;
-    let result = match found {
+    let end = HelperEnd(reaper.map(|reaper| reaper.expect(pid)));
+    let result = match tokio::time::timeout(patience, read(output)).await {
         Ok(found) => found.map_err(|e| format!("the look for GPUs failed: {e}")),
         Err(_) => {
             let _ = sys::kill(nix::unistd::Pid::from_raw(pid), nix::libc::SIGKILL);
             Err(late(patience))
         }
     };
-    Look { result, ended }
+    (result, end)
 }
 
 /// What is said of a helper that is not done in time.
@@ -53,27 +55,16 @@ pub fn late(patience: Duration) -> String {
     format!("the look for GPUs took longer than {seconds} s: their driver hangs")
 }
 
-/// What came of a look.
+/// The end of a helper: none is started while one hangs in the kernel.
 #[derive(Debug)]
-pub struct Look {
-    /// What there is, or why that is not known.
-    pub result: Result<GpusFound, String>,
-    ended: Option<tokio::sync::oneshot::Receiver<sys::Reaped>>,
-}
+pub struct HelperEnd(Option<oneshot::Receiver<sys::Reaped>>);
 
-impl Look {
-    fn failed(why: String) -> Self {
-        Self {
-            result: Err(why),
-            ended: None,
-        }
-    }
-
-    /// Waits until the helper has ended.
-    pub async fn over(&mut self) {
-        if let Some(ended) = &mut self.ended {
+impl HelperEnd {
+    /// Waits for it.
+    pub async fn wait(&mut self) {
+        if let Some(ended) = &mut self.0 {
             let _ = ended.await;
-            self.ended = None;
+            self.0 = None;
         }
     }
 }
@@ -83,14 +74,8 @@ fn start(search: &GpuSearch) -> io::Result<(i32, OwnedFd)> {
         Some(path) => path.clone().into_os_string(),
         None => OsStr::new("-").to_owned(),
     };
-    let mut child = Command::new("/proc/self/exe")
-        .arg("--find-gpus")
+    let mut child = sys::helper("--find-gpus")
         .args([name(&search.nvml), name(&search.rocm)])
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
         .spawn()?;
     let output = child.stdout.take();
     let output = output.ok_or_else(|| io::Error::other("there is no pipe"))?;
@@ -100,21 +85,7 @@ fn start(search: &GpuSearch) -> io::Result<(i32, OwnedFd)> {
 /// The answer: what else it may write is not read.
 async fn read(output: OwnedFd) -> io::Result<GpusFound> {
     let mut pipe = pipe::Receiver::from_owned_fd(output)?;
-    let mut header = [0; frame::HEADER];
-    pipe.read_exact(&mut header).await.map_err(ended)?;
-    let length = u32::from_le_bytes(header) as usize;
-    if length > find::ANSWER {
-        return Err(io::Error::other("its answer is too long"));
-    }
-    let mut body = Vec::new();
-    let whole = (&mut pipe)
-        .take(length as u64)
-        .read_to_end(&mut body)
-        .await?;
-    if whole < length {
-        return Err(ended(io::ErrorKind::UnexpectedEof.into()));
-    }
-    frame::decode(&body).map_err(io::Error::other)
+    read_frame(&mut pipe, find::ANSWER).await.map_err(ended)
 }
 
 /// A helper that says nothing was ended by what it called.

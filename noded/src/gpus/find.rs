@@ -22,18 +22,12 @@ fn find(nvml: Option<&Path>, rocm: Option<&Path>, root: &Path) -> GpusFound {
         (rocm::find(rocm, root), kernel::amd),
     ];
     for (by_library, in_files) in sources {
-        let found = match by_library {
-            Ok(Some(found)) => found,
-            Ok(None) => in_files(root),
-            Err(why) => {
-                // What the files say is there all the same; but who works with it uses the library.
-                all.faults.push(why);
-                in_files(root)
-            }
-        };
-        all.gpus.extend(found.gpus);
-        all.faults.extend(found.faults);
-        all.unsliced.extend(found.unsliced);
+        // What the files say is there all the same; but who works with it uses the library.
+        let found = by_library.unwrap_or_else(|why| {
+            all.faults.push(why);
+            None
+        });
+        all.add(found.unwrap_or_else(|| in_files(root)));
     }
     tell_apart(&mut all.gpus);
     all
@@ -101,9 +95,7 @@ mod tests {
     fn found(root: &tempfile::TempDir) -> GpusFound {
         // No library of a vendor: a test that finds one would look at this machine's GPUs.
         let mut all = kernel::nvidia(root.path());
-        let amd = kernel::amd(root.path());
-        all.gpus.extend(amd.gpus);
-        all.faults.extend(amd.faults);
+        all.add(kernel::amd(root.path()));
         all
     }
 

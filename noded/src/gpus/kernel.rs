@@ -14,12 +14,14 @@ const NVIDIA: &str = "proc/driver/nvidia/gpus";
 const NVIDIA_CAPABILITIES: &str = "proc/driver/nvidia/capabilities";
 /// GPUs that AMD's driver offers for computing, and processors.
 const AMD: &str = "sys/class/kfd/kfd/topology/nodes";
+/// Devices by their addresses on PCI.
+const PCI: &str = "sys/bus/pci/devices";
 /// Most bytes of a file that are looked at.
 const FILE_BYTES: usize = 64 << 10;
 
 /// Whether a driver for GPUs is loaded, as far as that can be told at once.
 pub fn has_driver(root: &Path) -> bool {
-    [NVIDIA, AMD].iter().any(|path| root.join(path).is_dir())
+    root.join(NVIDIA).is_dir() || has_amd(root)
 }
 
 /// Whether AMD's driver offers something for computing.
@@ -33,10 +35,45 @@ pub fn bus_id(domain: u32, bus: u32, device: u32, function: u32) -> String {
 }
 
 /// The NUMA node of a device on PCI; `None` where the machine does not tell.
-pub fn numa_of(root: &Path, bus: &str) -> Option<u32> {
-    let file = root.join("sys/bus/pci/devices").join(bus).join("numa_node");
+fn numa_of(root: &Path, bus: &str) -> Option<u32> {
+    let file = root.join(PCI).join(bus).join("numa_node");
     // -1 where there is none.
     read(&file)?.trim().parse().ok()
+}
+
+impl FoundGpu {
+    /// A whole one at this place, which names it as long as nothing else is known.
+    pub(super) fn at(root: &Path, vendor: Vendor, bus: String, file: String) -> Self {
+        Self {
+            vendor,
+            id: bus.clone(),
+            whole: bus.clone(),
+            files: vec![PathBuf::from(file)],
+            numa: numa_of(root, &bus),
+            bus,
+            ..Self::default()
+        }
+    }
+
+    /// The same whole one, by its own name.
+    pub(super) fn named(self, id: String) -> Self {
+        Self {
+            whole: id.clone(),
+            id,
+            ..self
+        }
+    }
+
+    /// One of AMD at a place as its driver numbers it (bus, device and function in the lower 16 bits);
+    /// `unique` is 0 where it has no number of its own.
+    pub(super) fn of_amd(root: &Path, domain: u32, place: u32, unique: u64, minor: u64) -> Self {
+        let bus = bus_id(domain, place >> 8 & 0xff, place >> 3 & 0x1f, place & 7);
+        let gpu = Self::at(root, Vendor::Amd, bus, format!("/dev/dri/renderD{minor}"));
+        match unique {
+            0 => gpu,
+            unique => gpu.named(format!("GPU-{unique:016x}")),
+        }
+    }
 }
 
 /// What a job must open for a slice beside the files of its GPU: the files of both its
@@ -71,20 +108,15 @@ pub fn nvidia(root: &Path) -> GpusFound {
                 .push(format!("GPU at {}: its driver does not tell its number", clean(&bus)));
             continue;
         };
+        let gpu = FoundGpu {
+            model: clean(field(&text, "Model").unwrap_or_default()),
+            ..FoundGpu::at(root, Vendor::Nvidia, bus, format!("/dev/nvidia{minor}"))
+        };
         // Before it was used for the first time it has question marks only.
         let uuid = field(&text, "GPU UUID").filter(|id| !id.contains('?'));
-        let id = clean(uuid.unwrap_or(&bus));
-        found.gpus.push(FoundGpu {
-            vendor: Vendor::Nvidia,
-            model: clean(field(&text, "Model").unwrap_or_default()),
-            slice: None,
-            whole: id.clone(),
-            id,
-            numa: numa_of(root, &bus),
-            bus,
-            files: vec![PathBuf::from(format!("/dev/nvidia{minor}"))],
-            fault: None,
-            figures: GpuFigures::default(),
+        found.gpus.push(match uuid {
+            Some(uuid) => gpu.named(clean(uuid)),
+            None => gpu,
         });
     }
     found
@@ -107,36 +139,20 @@ pub fn amd(root: &Path) -> GpusFound {
         if get("simd_count") == 0 {
             continue;
         }
-        let (place, domain) = (get("location_id") as u32, get("domain") as u32);
-        let bus = bus_id(domain, place >> 8 & 0xff, place >> 3 & 0x1f, place & 7);
-        let device = root.join("sys/bus/pci/devices").join(&bus);
-        let id = match get("unique_id") {
-            0 => bus.clone(),
-            unique => format!("GPU-{unique:016x}"),
-        };
+        let (domain, place) = (get("domain") as u32, get("location_id") as u32);
+        let (unique, minor) = (get("unique_id"), get("drm_render_minor"));
+        let gpu = FoundGpu::of_amd(root, domain, place, unique, minor);
+        let device = root.join(PCI).join(&gpu.bus);
         let model = read(&device.join("product_name")).filter(|t| !t.trim().is_empty());
-        let model = model
-            .or_else(|| read(&node.join("name")))
-            .unwrap_or_default();
+        let model = model.or_else(|| read(&node.join("name")));
         found.gpus.push(FoundGpu {
-            vendor: Vendor::Amd,
-            model: clean(&model),
-            slice: None,
-            whole: id.clone(),
-            id,
-            numa: numa_of(root, &bus),
-            bus,
-            files: vec![PathBuf::from(format!(
-                "/dev/dri/renderD{}",
-                get("drm_render_minor")
-            ))],
-            fault: None,
+            model: clean(&model.unwrap_or_default()),
             figures: GpuFigures {
                 busy_percent: number(&device.join("gpu_busy_percent")).map(|n| n.min(100) as u8),
                 memory_used: number(&device.join("mem_info_vram_used")),
                 memory_total: number(&device.join("mem_info_vram_total")),
-                busiest_percent: None,
             },
+            ..gpu
         });
     }
     found

@@ -5,7 +5,7 @@
 //! is not to come back, so that the node is drained with its name instead of offering fewer.
 
 use super::{FoundGpu, GpuFigures, GpuSearch, GpusFound, models};
-use crate::devices::{Device, Devices};
+use crate::devices::{Device, Devices, MOST_SHARDS};
 use crate::spool::write_whole;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -14,8 +14,6 @@ use std::path::Path;
 
 /// Name of the file that it is kept in, in the daemon's own directory of the spool.
 pub const FILE: &str = "gpus.toml";
-/// Most shards of a node, as in its configuration.
-const MOST_SHARDS: u32 = 1024;
 
 /// The list as it is kept.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -60,36 +58,39 @@ impl GpuList {
         }
     }
 
-    /// The list for what is found now. `fixed`: jobs have numbers of the list that was kept.
+    /// The list for what is found now. `fixed`: jobs have numbers of this list.
     #[must_use]
-    pub fn with(self, found: &GpusFound, fixed: bool) -> Self {
-        let is_known = |gpu: &FoundGpu| self.gpus.iter().any(|old| is_same(old, gpu));
-        let new: Vec<FoundGpu> = found
-            .gpus
-            .iter()
-            .filter(|g| !is_known(g))
-            .cloned()
-            .collect();
-        let mut wholes: BTreeSet<&str> = found.gpus.iter().map(|g| g.whole.as_str()).collect();
-        wholes.extend(found.unsliced.iter().map(String::as_str));
-        let is_here = |old: &FoundGpu| now(old, found).is_some();
+    pub fn with(&self, found: &GpusFound, fixed: bool) -> Self {
         // Who could not be asked for all of them does not know what is gone for good.
-        if fixed || !found.faults.is_empty() {
-            let mut gpus: Vec<FoundGpu> =
-                self.gpus.iter().map(|old| with_files(old, found)).collect();
-            // A GPU of which slices were made, or the other way round, is the same one.
-            let taken: BTreeSet<String> = gpus.iter().map(|g| g.whole.clone()).collect();
-            gpus.extend(new.into_iter().filter(|g| !taken.contains(&g.whole)));
-            return Self { gpus };
+        match fixed || !found.faults.is_empty() {
+            true => self.kept_with(found),
+            false => self.anew(found),
         }
-        // Slices come and go with what the site makes of its GPUs.
-        let gone = self
-            .gpus
-            .iter()
-            .filter(|g| !is_here(g) && !wholes.contains(g.whole.as_str()));
-        let mut gpus = found.gpus.clone();
-        gpus.extend(gone.cloned());
+    }
+
+    /// The same GPUs under the same numbers, and new ones behind them.
+    fn kept_with(&self, found: &GpusFound) -> Self {
+        let kept = self.gpus.iter().map(|old| with_files(old, found));
+        let mut gpus: Vec<FoundGpu> = kept.collect();
+        // A GPU of which slices were made, or the other way round, is the same one.
+        let taken: BTreeSet<String> = gpus.iter().map(|g| g.whole.clone()).collect();
+        let is_known = |gpu: &FoundGpu| self.gpus.iter().any(|old| is_same(old, gpu));
+        let new = found.gpus.iter();
+        let new = new.filter(|g| !is_known(g) && !taken.contains(&g.whole));
+        gpus.extend(new.cloned());
         Self { gpus }
+    }
+
+    /// What was found, and behind it whole GPUs that are gone: slices come and go with what the site makes of
+    /// its GPUs.
+    fn anew(&self, found: &GpusFound) -> Self {
+        let wholes = found.gpus.iter().map(|g| &g.whole);
+        let wholes: BTreeSet<&String> = wholes.chain(&found.unsliced).collect();
+        let is_gone = |g: &&FoundGpu| now(g, found).is_none() && !wholes.contains(&g.whole);
+        let gone = self.gpus.iter().filter(is_gone);
+        Self {
+            gpus: found.gpus.iter().chain(gone).cloned().collect(),
+        }
     }
 
     /// What is wrong with them, in one line: those that are gone, have faults, or are not as they were
@@ -208,6 +209,7 @@ fn name(gpu: &FoundGpu, number: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gpus::GpuUse;
     use cosy_model::device::SHARD;
 
     fn gpu(id: &str) -> FoundGpu {
@@ -269,13 +271,13 @@ mod tests {
         let figures = list.figures(&found(&[busy("c", 40), busy("a", 91)]));
         let known: Vec<_> = figures.iter().map(|f| f.busy_percent).collect();
         assert_eq!(known, [Some(91), None, Some(40)]);
-        let both = GpuFigures::together(&[figures[0], figures[2]]);
+        let both = GpuUse::of(&[figures[0], figures[2]]);
         assert_eq!(
             (both.busy_percent, both.memory_used, both.memory_total),
             (Some(65), Some(14), None)
         );
-        assert_eq!(GpuFigures::together(&figures).busy_percent, None);
-        assert_eq!(GpuFigures::together(&[]), GpuFigures::default());
+        assert_eq!(GpuUse::of(&figures).busy_percent, None);
+        assert_eq!(GpuUse::of(&[]), GpuUse::default());
     }
 
     #[test]

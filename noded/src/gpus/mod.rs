@@ -54,15 +54,25 @@ pub struct GpuFigures {
     pub memory_used: Option<u64>,
     /// All its memory, in bytes.
     pub memory_total: Option<u64>,
-    /// Of several together the busiest one, in per cent.
-    #[serde(default)]
-    pub busiest_percent: Option<u8>,
 }
 
-impl GpuFigures {
-    /// Of several together: what is not known of one is not known. Busy is the mean.
-    pub fn together(all: &[Self]) -> Self {
-        let sum = |of: fn(&Self) -> Option<u64>| -> Option<u64> {
+/// What several GPUs do together; what is not known of one is not known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct GpuUse {
+    /// Per cent of the last moment in which something ran on them, on average.
+    pub busy_percent: Option<u8>,
+    /// The same of the busiest one.
+    pub busiest_percent: Option<u8>,
+    /// Their memory that is in use, in bytes.
+    pub memory_used: Option<u64>,
+    /// All their memory, in bytes.
+    pub memory_total: Option<u64>,
+}
+
+impl GpuUse {
+    /// Of these.
+    pub fn of(all: &[GpuFigures]) -> Self {
+        let sum = |of: fn(&GpuFigures) -> Option<u64>| -> Option<u64> {
             let figures: Option<Vec<u64>> = all.iter().map(of).collect();
             figures.filter(|f| !f.is_empty()).map(|f| f.iter().sum())
         };
@@ -70,9 +80,9 @@ impl GpuFigures {
         let busy = sum(|one| one.busy_percent.map(u64::from));
         Self {
             busy_percent: busy.map(|sum| (sum / count).min(100) as u8),
+            busiest_percent: busy.and(all.iter().filter_map(|one| one.busy_percent).max()),
             memory_used: sum(|one| one.memory_used),
             memory_total: sum(|one| one.memory_total),
-            busiest_percent: busy.and(all.iter().filter_map(|one| one.busy_percent).max()),
         }
     }
 }
@@ -114,6 +124,34 @@ pub struct GpusFound {
     /// Names of GPUs that are to be used in slices and have none.
     #[serde(default)]
     pub unsliced: Vec<String>,
+}
+
+impl GpusFound {
+    /// A whole GPU.
+    fn one(gpu: FoundGpu) -> Self {
+        Self {
+            gpus: vec![gpu],
+            ..Self::default()
+        }
+    }
+
+    /// What comes of each of `count` GPUs, by the numbers of a library.
+    fn of_each(count: u32, gpu: impl Fn(u32) -> Result<Self, String>) -> Self {
+        let mut all = Self::default();
+        for number in 0..count.min(MOST) {
+            match gpu(number) {
+                Ok(found) => all.add(found),
+                Err(why) => all.faults.push(format!("GPU number {number}: {why}")),
+            }
+        }
+        all
+    }
+
+    fn add(&mut self, other: Self) {
+        self.gpus.extend(other.gpus);
+        self.faults.extend(other.faults);
+        self.unsliced.extend(other.unsliced);
+    }
 }
 
 /// How GPUs are looked for.

@@ -5,13 +5,13 @@
 
 use super::kernel;
 use super::{FoundGpu, GpuFigures, GpusFound, Vendor, clean};
-use crate::sys::library::{self, Library, Symbols};
+use crate::sys::library::{self, Library};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::ptr;
 
 /// What the dynamic linker looks for unless the configuration says otherwise.
-pub const NAME: &CStr = c"libnvidia-ml.so.1";
+const NAME: &CStr = c"libnvidia-ml.so.1";
 
 type Status = c_int;
 type Handle = *mut c_void;
@@ -96,15 +96,8 @@ struct Slices {
 /// # Errors
 /// The library is there and does not do what it should.
 pub fn find(path: Option<&Path>, root: &Path) -> Result<Option<GpusFound>, String> {
-    let name = match path {
-        Some(path) => library::c_name(path.as_os_str().as_encoded_bytes())?,
-        None => NAME.to_owned(),
-    };
-    let at = match Library::open(&name, Symbols::Own) {
-        Ok(at) => at,
-        // One that was named must be there.
-        Err(why) if path.is_some() => return Err(why),
-        Err(_) => return Ok(None),
+    let Some(at) = Library::find(path, &[NAME])? else {
+        return Ok(None);
     };
     let (begin, nvml) = Nvml::functions(&at)?;
     // SAFETY: takes nothing.
@@ -153,19 +146,11 @@ impl Nvml {
         // its header says.
         let status = unsafe { (self.count)(&raw mut count) };
         self.check("nvmlDeviceGetCount_v2", status)?;
-        let mut found = GpusFound::default();
-        for index in 0..count.min(super::MOST) {
-            match self.gpu(index, root) {
-                Ok((_, gpus)) if !gpus.is_empty() => found.gpus.extend(gpus),
-                Ok((id, _)) => found.unsliced.push(id),
-                Err(why) => found.faults.push(format!("GPU number {index}: {why}")),
-            }
-        }
-        Ok(found)
+        Ok(GpusFound::of_each(count, |number| self.gpu(number, root)))
     }
 
-    /// The name of a GPU, and itself or its slices; neither where it is to have slices and has none.
-    fn gpu(&self, index: c_uint, root: &Path) -> Result<(String, Vec<FoundGpu>), String> {
+    /// A GPU, or its slices.
+    fn gpu(&self, index: c_uint, root: &Path) -> Result<GpusFound, String> {
         let mut handle = ptr::null_mut();
         let status = unsafe { (self.by_index)(index, &raw mut handle) };
         self.check("nvmlDeviceGetHandleByIndex_v2", status)?;
@@ -176,26 +161,22 @@ impl Nvml {
         self.check("nvmlDeviceGetPciInfo_v3", status)?;
         let bus = kernel::bus_id(pci.domain, pci.bus, pci.device, 0);
         let whole = FoundGpu {
-            vendor: Vendor::Nvidia,
             model: self.text(self.name, handle, "nvmlDeviceGetName")?,
-            slice: None,
-            whole: id.clone(),
-            id,
-            files: vec![PathBuf::from(format!("/dev/nvidia{minor}"))],
-            numa: kernel::numa_of(root, &bus),
-            bus,
             fault: self.rows_failed(handle),
             figures: self.figures(handle),
+            ..FoundGpu::at(root, Vendor::Nvidia, bus, format!("/dev/nvidia{minor}")).named(id)
         };
-        let slices = self
-            .slices
-            .filter(|s| self.is_sliced(s, handle))
-            .map(|s| self.slices(&s, handle, &whole, minor, root));
-        let id = whole.id.clone();
-        match slices {
-            Some(slices) => Ok((id, slices?)),
-            None => Ok((id, vec![whole])),
-        }
+        let Some(slices) = self.slices.filter(|s| self.is_sliced(s, handle)) else {
+            return Ok(GpusFound::one(whole));
+        };
+        let gpus = self.slices(&slices, handle, &whole, minor, root)?;
+        // One that is to be sliced and has no slices yet is of no use to a job.
+        let unsliced = gpus.is_empty().then_some(whole.id);
+        Ok(GpusFound {
+            gpus,
+            unsliced: unsliced.into_iter().collect(),
+            ..GpusFound::default()
+        })
     }
 
     fn is_sliced(&self, slices: &Slices, handle: Handle) -> bool {
@@ -265,7 +246,6 @@ impl Nvml {
             busy_percent: has_busy.then_some(busy.gpu.min(100) as u8),
             memory_used: has_memory.then_some(memory.used),
             memory_total: has_memory.then_some(memory.total),
-            busiest_percent: None,
         }
     }
 

@@ -3,10 +3,10 @@
 //! Source of names, types and values: ROCm System Management Interface, rocm_smi.h.
 
 use super::kernel;
-use super::{FoundGpu, GpuFigures, GpusFound, Vendor, clean};
-use crate::sys::library::{self, Library, Symbols};
+use super::{FoundGpu, GpuFigures, GpusFound, clean};
+use crate::sys::library::{self, Library};
 use std::ffi::{CStr, c_char, c_int};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What the dynamic linker looks for unless the configuration says otherwise: the library of ROCm
 /// from 7, from 6, from 5 and before, and where ROCm is installed.
@@ -55,16 +55,7 @@ pub fn find(path: Option<&Path>, root: &Path) -> Result<Option<GpusFound>, Strin
     if path.is_none() && !kernel::has_amd(root) {
         return Ok(None);
     }
-    let opened = match path {
-        Some(path) => {
-            let name = library::c_name(path.as_os_str().as_encoded_bytes())?;
-            Some(Library::open(&name, Symbols::Own)?)
-        }
-        None => NAMES
-            .iter()
-            .find_map(|name| Library::open(name, Symbols::Own).ok()),
-    };
-    let Some(at) = opened else {
+    let Some(at) = Library::find(path, &NAMES)? else {
         return Ok(None);
     };
     let (begin, rocm) = Rocm::functions(&at)?;
@@ -99,46 +90,28 @@ impl Rocm {
         // SAFETY (here and below): places are live and as large as the header says.
         let status = unsafe { (self.count)(&raw mut count) };
         self.check("rsmi_num_monitor_devices", status)?;
-        let mut found = GpusFound::default();
-        for index in 0..count.min(super::MOST) {
-            match self.gpu(index, root) {
-                Ok(gpu) => found.gpus.push(gpu),
-                Err(why) => found.faults.push(format!("GPU number {index}: {why}")),
-            }
-        }
-        Ok(found)
+        let gpu = |number| self.gpu(number, root).map(GpusFound::one);
+        Ok(GpusFound::of_each(count, gpu))
     }
 
     fn gpu(&self, index: u32, root: &Path) -> Result<FoundGpu, String> {
         let mut minor = 0;
         let status = unsafe { (self.render_minor)(index, &raw mut minor) };
         self.check("rsmi_dev_drm_render_minor_get", status)?;
-        // Domain in the upper half; bus, device and function in the lower 16 bits.
+        // The domain is in the upper half.
         let place = self.wide(self.pci, index, "rsmi_dev_pci_id_get")?;
-        let domain = (place >> 32) as u32;
-        let (slot, function) = ((place >> 3) as u32 & 0x1f, place as u32 & 7);
-        let bus = kernel::bus_id(domain, (place >> 8) as u32 & 0xff, slot, function);
+        let (domain, place) = ((place >> 32) as u32, place as u32);
+        // Not every GPU has a number of its own.
         let unique = self.wide(self.unique, index, "rsmi_dev_unique_id_get");
-        let id = match unique {
-            Ok(unique) if unique != 0 => format!("GPU-{unique:016x}"),
-            // Not every GPU has a number of its own.
-            Ok(_) | Err(_) => bus.clone(),
-        };
+        let unique = unique.unwrap_or_default();
         let mut bytes = [0_u8; TEXT];
         let status = unsafe { (self.name)(index, bytes.as_mut_ptr().cast(), TEXT) };
         self.check("rsmi_dev_name_get", status)?;
         let name = CStr::from_bytes_until_nul(&bytes).unwrap_or_default();
         Ok(FoundGpu {
-            vendor: Vendor::Amd,
             model: clean(&name.to_string_lossy()),
-            slice: None,
-            whole: id.clone(),
-            id,
-            numa: kernel::numa_of(root, &bus),
-            bus,
-            files: vec![PathBuf::from(format!("/dev/dri/renderD{minor}"))],
-            fault: None,
             figures: self.figures(index),
+            ..FoundGpu::of_amd(root, domain, place, unique, u64::from(minor))
         })
     }
 
@@ -154,7 +127,6 @@ impl Rocm {
             busy_percent: (status == SUCCESS).then_some(busy.min(100) as u8),
             memory_used: memory(self.used),
             memory_total: memory(self.total),
-            busiest_percent: None,
         }
     }
 

@@ -6,7 +6,7 @@ use super::{GpuFigures, GpuSearch, GpusFound};
 use crate::config::Config;
 use crate::detect;
 use crate::devices::Devices;
-use crate::spool::key_of;
+use crate::spool::attempts_in;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -53,7 +53,7 @@ impl Gpus {
             true => FIRST_PATIENCE,
             false => SHORT_PATIENCE,
         };
-        match look(&search, patience, None).await.result {
+        match look(&search, patience, None).await.0 {
             Ok(found) => {
                 self.list = earlier.with(&found, has_jobs(&own_dir));
                 self.problem = self.list.problem(&found);
@@ -101,14 +101,12 @@ impl Gpus {
         both.into_iter().flatten().map(String::as_str)
     }
 
-    /// Says that a look begins; `None` where none does: they are being looked at, or there are none.
-    pub fn begin(&mut self, search: &GpuSearch) -> Option<()> {
+    /// A look begins, unless they are being looked at, or there are none: false then.
+    pub fn begin(&mut self, search: &GpuSearch) -> bool {
         let known = !self.list.gpus.is_empty() || self.problem.is_some();
-        if search.off || self.looking || !(known || ask::worth_it(search)) {
-            return None;
-        }
-        self.looking = true;
-        Some(())
+        let begins = !search.off && !self.looking && (known || ask::worth_it(search));
+        self.looking |= begins;
+        begins
     }
 
     /// The helper has ended: there may be another one.
@@ -116,16 +114,17 @@ impl Gpus {
         self.looking = false;
     }
 
-    /// What a look says of them, in one line; what they do is kept.
-    pub fn problem_of(&mut self, result: Result<GpusFound, String>) -> Option<String> {
-        match result {
+    /// Notes what a look says of them; true when what is wrong is new.
+    pub fn note_look(&mut self, result: Result<GpusFound, String>) -> bool {
+        let problem = match result {
             Ok(found) => {
                 self.figures = self.list.figures(&found);
                 self.looked = Some(Instant::now());
                 self.list.problem(&found)
             }
             Err(why) => Some(why),
-        }
+        };
+        note(&mut self.problem, problem)
     }
 
     /// What they did at the last look, by number; nothing where that is older than `age`.
@@ -136,32 +135,22 @@ impl Gpus {
         }
     }
 
-    /// Notes which configured devices have lost their files; true when that is new. `found`: its GPUs
-    /// were found, and their library tells.
-    pub fn note_gone(&mut self, devices: &Devices, found: bool) -> bool {
-        let gone = devices.gone(&self.never_there, !found);
-        let new = gone != self.gone;
-        self.gone = gone;
-        new
-    }
-
-    /// Notes what is wrong with them; true when that is new.
-    pub fn note(&mut self, problem: Option<String>) -> bool {
-        let new = problem != self.problem;
-        self.problem = problem;
-        new
+    /// Notes which configured devices have lost their files; true when what is wrong is new. Of GPUs
+    /// that are configured now, what a library said is no matter any more.
+    pub fn note_files(&mut self, devices: &Devices, search: &GpuSearch) -> bool {
+        let forgotten = search.off && note(&mut self.problem, None);
+        note(&mut self.gone, devices.gone(&self.never_there, search.off)) || forgotten
     }
 }
 
 /// Whether jobs of this boot hold something here.
 fn has_jobs(own_dir: &Path) -> bool {
-    let last_boot = std::fs::read_to_string(own_dir.join("boot")).ok();
-    if last_boot.as_deref() != Some(detect::boot_id().as_str()) {
-        return false;
-    }
-    let entries = std::fs::read_dir(own_dir).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| key_of(entry.file_name().to_str()?))
-        .next()
-        .is_some()
+    detect::is_same_boot(own_dir) && attempts_in(own_dir).is_ok_and(|all| !all.is_empty())
+}
+
+/// Notes what is so now; true when that is new.
+fn note(what: &mut Option<String>, now: Option<String>) -> bool {
+    let new = *what != now;
+    *what = now;
+    new
 }

@@ -4,13 +4,13 @@ use super::{Node, Stage};
 use crate::clock;
 use crate::config::StallAction;
 use crate::daemon::Event;
-use crate::gpus::GpuFigures;
+use crate::gpus::{GpuFigures, GpuUse};
 use crate::samples::sampled::SampleLimits;
 use crate::samples::{self, Measured};
 use crate::shepherd::signals::Order;
 use crate::steps::usage;
 use cosy_model::Span;
-use cosy_model::node::{AttemptKey, KillCause};
+use cosy_model::node::{Allocation, AttemptKey, KillCause};
 use std::time::Duration;
 
 impl Node {
@@ -39,16 +39,14 @@ impl Node {
 
     /// All have been measured; `figures`: what GPUs do, by number.
     pub fn sampled(&mut self, all: &[Measured], figures: &[GpuFigures]) {
-        let limits = SampleLimits {
-            stall: self.config.sampling.stall_limit,
-            idle: self.config.sampling.gpu_idle_limit,
-        };
         for measured in all {
             let gpus = self.gpus_of(measured.key, figures);
+            let sampling = &self.config.sampling;
             // Elsewhere than on its first node nobody could tell the job.
+            let can_be_told = self.runs_program(measured.key);
             let limits = SampleLimits {
-                idle: limits.idle.filter(|_| self.runs_program(measured.key)),
-                ..limits
+                stall: sampling.stall_limit,
+                idle: sampling.gpu_idle_limit.filter(|_| can_be_told),
             };
             let signs = self.steps.sampled(measured, gpus, limits);
             if let Some(stall) = signs.stall {
@@ -60,54 +58,42 @@ impl Node {
         }
     }
 
+    fn allocation_of(&self, key: AttemptKey) -> Option<&Allocation> {
+        self.attempts.get(&key.into())?.allocation.as_deref()
+    }
+
     /// What the GPUs of an attempt do; nothing where it has none.
-    fn gpus_of(&self, key: AttemptKey, figures: &[GpuFigures]) -> Option<GpuFigures> {
-        let attempt = self.attempts.get(&key.into())?;
-        let numbers = &attempt.allocation.as_ref()?.gpus;
+    fn gpus_of(&self, key: AttemptKey, figures: &[GpuFigures]) -> Option<GpuUse> {
+        let numbers = &self.allocation_of(key)?.gpus;
         let figure = |number: &u32| {
             let index = self.config.devices.gpus.get(*number as usize)?.index;
             figures.get(index as usize).copied()
         };
         let own: Option<Vec<GpuFigures>> = numbers.iter().map(figure).collect();
         own.filter(|own| !own.is_empty())
-            .map(|own| GpuFigures::together(&own))
+            .map(|own| GpuUse::of(&own))
     }
 
     /// A job does nothing with its GPUs: its program is told, or it is ended.
     fn idles(&mut self, key: AttemptKey, idle: Duration) {
-        let attempt = self.attempts.get(&key.into());
-        let count = attempt
-            .and_then(|a| a.allocation.as_ref())
-            .map_or(0, |a| a.gpus.len());
-        let gpus = match count {
+        let gpus = match self.allocation_of(key).map_or(0, |a| a.gpus.len()) {
             1 => "its GPU has".to_owned(),
             count => format!("its {count} GPUs have"),
         };
-        let node = &self.fixed.name;
         let time = Span::from_secs(i64::try_from(idle.as_secs()).unwrap_or(i64::MAX));
-        let text = format!("on {node} job {}: {gpus} been idle for {time}", key.job);
-        match self.config.sampling.gpu_idle_action {
-            StallAction::Tell => {
-                self.order_note(
-                    key,
-                    &format!("{text}. Others wait for GPUs: use them or end the job"),
-                );
-            }
-            StallAction::End => {
-                self.order_note(key, &format!("{text}. It is ended"));
-                tracing::warn!(job = %key.job, "attempt {} is ended: {gpus} been idle for {time}", key.attempt.0);
-                self.order_kill(key.into(), KillCause::Cancelled.into());
-            }
+        let idle = format!("{gpus} been idle for {time}");
+        let text = format!("on {} job {}: {idle}", self.fixed.name, key.job);
+        let advice = "Others wait for GPUs: use them or end the job";
+        let action = self.config.sampling.gpu_idle_action;
+        if self.tells_before_end(key, action, &text, advice) {
+            tracing::warn!(job = %key.job, "attempt {} is ended: {idle}", key.attempt.0);
+            self.order_kill(key.into(), KillCause::Cancelled.into());
         }
     }
 
     /// A job waits for memory for most of its time: its program is told, or it is ended.
     fn thrashes(&mut self, key: AttemptKey, stall_permille: u16) {
-        let allocation = self
-            .attempts
-            .get(&key.into())
-            .and_then(|a| a.allocation.clone());
-        let memory = allocation.and_then(|a| a.memory);
+        let memory = self.allocation_of(key).and_then(|a| a.memory);
         let of = memory.map_or_else(|| "its memory".to_owned(), |m| format!("its {} MiB", m.0));
         let percent = stall_permille / 10;
         let node = &self.fixed.name;
@@ -115,13 +101,25 @@ impl Node {
             "on {node} job {} waited {percent}% of the last minute for memory: {of} are too little",
             key.job
         );
-        match self.config.sampling.stall_action {
-            StallAction::Tell => self.order_note(key, &format!("{text}. Ask for more")),
-            StallAction::End => {
-                self.order_note(key, &format!("{text}. It is ended"));
-                self.end_for_memory(key);
-            }
+        let action = self.config.sampling.stall_action;
+        if self.tells_before_end(key, action, &text, "Ask for more") {
+            self.end_for_memory(key);
         }
+    }
+
+    /// Tells the program of a job what is wrong with it, with what it could do or that it is ended. True
+    /// when it is to be ended.
+    fn tells_before_end(
+        &mut self,
+        key: AttemptKey,
+        action: StallAction,
+        text: &str,
+        advice: &str,
+    ) -> bool {
+        let ends = action == StallAction::End;
+        let what = if ends { "It is ended" } else { advice };
+        self.order_note(key, &format!("{text}. {what}"));
+        ends
     }
 
     fn runs_program(&self, key: AttemptKey) -> bool {

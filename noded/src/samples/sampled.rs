@@ -2,7 +2,7 @@
 
 use super::Measured;
 use super::series::Series;
-use crate::gpus::GpuFigures;
+use crate::gpus::GpuUse;
 use std::time::{Duration, Instant};
 
 /// Measurements in a row beyond the limit before anybody is told: the figure is that of a minute.
@@ -52,7 +52,7 @@ impl Sampled {
     pub fn add(
         &mut self,
         measured: &Measured,
-        (gpus, now): (Option<GpuFigures>, Option<Instant>),
+        (gpus, now): (Option<GpuUse>, Option<Instant>),
         limits: SampleLimits,
     ) -> Signs {
         let gpus = gpus.unwrap_or_default();
@@ -168,9 +168,9 @@ mod tests {
                 sample: Sample::default(),
                 peak_bytes: None,
             };
-            let gpus = GpuFigures {
+            let gpus = GpuUse {
                 busiest_percent: percent,
-                ..GpuFigures::default()
+                ..GpuUse::default()
             };
             let now = begin + Duration::from_secs(second);
             let signs = sampled.add(&measured, (Some(gpus), (!stopped).then_some(now)), limits);

@@ -2,7 +2,7 @@
 
 use super::serve::Connection;
 use super::table::{Job, Steps};
-use crate::gpus::GpuFigures;
+use crate::gpus::GpuUse;
 use crate::samples::sampled::{SampleLimits, Signs};
 use crate::samples::{Measured, Subject};
 use crate::spool::name_of;
@@ -34,7 +34,7 @@ impl Steps {
     pub fn sampled(
         &mut self,
         measured: &Measured,
-        gpus: Option<GpuFigures>,
+        gpus: Option<GpuUse>,
         limits: SampleLimits,
     ) -> Signs {
         let Some(job) = self.jobs.get_mut(&measured.key) else {

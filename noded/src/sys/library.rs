@@ -4,6 +4,7 @@
 
 use nix::libc;
 use std::ffi::{CStr, CString, c_char, c_void};
+use std::path::Path;
 
 /// Whether other libraries find the symbols of one that is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,6 +37,19 @@ impl Library {
             return Err(dl_error(name));
         }
         Ok(Self(handle))
+    }
+
+    /// Opens the library at a path, or without one the first of these that is there; `None`: none is.
+    ///
+    /// # Errors
+    /// As [`Library::open`]: one that was named must be there.
+    pub fn find(path: Option<&Path>, names: &[&CStr]) -> Result<Option<Self>, String> {
+        let Some(path) = path else {
+            let mut opened = names.iter().map(|name| Self::open(name, Symbols::Own));
+            return Ok(opened.find_map(Result::ok));
+        };
+        let name = c_name(path.as_os_str().as_encoded_bytes())?;
+        Self::open(&name, Symbols::Own).map(Some)
     }
 
     /// The function of this name.

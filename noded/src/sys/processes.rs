@@ -11,6 +11,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 /// Orphans among this process's descendants become its children.
 pub fn become_subreaper() -> io::Result<()> {
@@ -37,6 +38,20 @@ fn start_in(stat: &[u8]) -> Option<u64> {
     let at = stat.iter().rposition(|b| *b == b')')?;
     let rest = std::str::from_utf8(stat.get(at + 1..)?).ok()?;
     rest.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// This program once more in another role, for a moment: it has nothing of this process but a pipe for its
+/// output.
+pub fn helper(role: &str) -> Command {
+    let mut helper = Command::new("/proc/self/exe");
+    helper
+        .arg(role)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    helper
 }
 
 /// Executes this program once more, as the nursery of shepherds for `directory`, in a
