@@ -63,6 +63,8 @@ wait_reasons! {
     InteractiveLimit = "interactive_limit";
     /// Nodes that it needs are down or drained.
     NodesUnavailable = "nodes_unavailable";
+    /// Nodes that it is to have are switched off, or are on their way up.
+    NodesOff = "nodes_off";
     /// An accepted reservation is in the way.
     Reservation = "reservation";
     /// The reservation that it runs in has not begun.

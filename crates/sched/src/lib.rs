@@ -12,6 +12,7 @@ pub mod appraise;
 pub mod notice;
 pub mod workflow;
 
+mod absent;
 mod blocks;
 mod changes;
 mod components;
@@ -58,6 +59,7 @@ mod victims;
 mod waiting_line;
 mod whole_nodes;
 
+pub use absent::Absence;
 pub use blocks::Block;
 pub use demand::{Component, CountedNodes, Demand, PerComponent, Shortage};
 pub use forecast::Forecast;

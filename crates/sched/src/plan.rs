@@ -59,6 +59,14 @@ impl Scheduler {
         play.played()
     }
 
+    /// The plan up to `until`: who does not start by then has no start.
+    pub fn plan_until(&self, now: Time, until: Time, most: usize) -> Plan {
+        let mut play = Replay::new(self, now, self.first_in_line(most));
+        play.begin();
+        while play.next().is_some_and(|next| next <= until) && play.step() {}
+        play.plan()
+    }
+
     /// The prediction for one job, if it waits.
     pub fn predict(&self, now: Time, job: JobId) -> Option<Prediction> {
         if !self.is_waiting(job) {
@@ -262,10 +270,15 @@ impl Replay {
         while self.step() {}
     }
 
+    /// When the next event is; `None` at the end.
+    fn next(&self) -> Option<Time> {
+        let next = self.clone.next_end(self.at);
+        next.filter(|_| self.missing > 0)
+    }
+
     /// Goes on to the next event. False at the end.
     pub fn step(&mut self) -> bool {
-        let next = self.clone.next_end(self.at);
-        let Some(next) = next.filter(|_| self.missing > 0) else {
+        let Some(next) = self.next() else {
             return false;
         };
         self.at = next;

@@ -263,7 +263,10 @@ impl Scheduler {
     fn reason_of_head(&mut self, pass: &Pass, queue_key: &QueueKey) -> WaitReason {
         let reserved = self.node_pools[pass.pool].reserved_from() < pass.far;
         if reserved && !self.lacks_room(pass, queue_key) && self.fits_blindly(pass, queue_key) {
-            return WaitReason::Reservation;
+            return match self.only_absences(pass.pool, pass.far) {
+                true => WaitReason::NodesOff,
+                false => WaitReason::Reservation,
+            };
         }
         WaitReason::Resources
     }
