@@ -10,20 +10,22 @@ use crate::engine::Input;
 use crate::hub::Hub;
 use crate::memory::Memory;
 use crate::pool::{Bounds, Pool};
+use crate::power;
+use crate::program;
 use crate::submit::Gate;
-use cosy_control::{ClusterConfig, Effect, Event, InsidePlan, LookupFailure, predictions};
+use cosy_control::{
+    ClusterConfig, Effect, Event, InsidePlan, LookupFailure, PowerOrder, predictions,
+};
 use cosy_model::api::Reply;
-use cosy_model::{JobId, Refusal, RefusalCode, Time, Uid, text};
+use cosy_model::{JobId, Refusal, RefusalCode, Time, Uid, fold, text};
 use cosy_sched::Scheduler;
 use cosy_sched::appraise::{Appraisal, Inquiry, Starts};
 use cosy_sched::workflow::live::{LiveError, LiveFlow};
-use rustix::process::Pid;
-use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Work for a thread of its own.
@@ -132,6 +134,8 @@ pub struct Background {
     pub resolver: Pool<()>,
     /// Runs the mail command, once for each mail.
     pub post: Pool<()>,
+    /// Runs the programs that switch nodes.
+    pub power: Pool<()>,
 }
 
 /// What of the configuration takes effect without a restart.
@@ -161,8 +165,6 @@ impl InForce {
 
 /// A mail must be on its way after so long.
 const MAIL_TIME: Duration = Duration::from_secs(30);
-/// How often a mail command is looked at that runs.
-const MAIL_PAUSE: Duration = Duration::from_millis(50);
 
 /// Threads that look users up for the core.
 ///
@@ -190,6 +192,21 @@ pub fn start_post() -> std::io::Result<Pool<()>> {
         waiting: 10_000,
     };
     Pool::start("mails", bounds)
+}
+
+/// Threads that run programs which switch nodes: for as many as the controller has run at once, and one
+/// for those that are told of failures.
+///
+/// # Errors
+/// The system gives no thread.
+pub fn start_power() -> std::io::Result<Pool<()>> {
+    let bounds = Bounds {
+        threads: 10,
+        per_user: 9,
+        waiting_per_user: 1000,
+        waiting: 1000,
+    };
+    Pool::start("programs that switch nodes", bounds)
 }
 
 impl Background {
@@ -254,6 +271,15 @@ impl Background {
                 };
                 self.hub.answer(client, reply);
             }
+            Effect::PlanWakes {
+                now,
+                until,
+                scheduler,
+            } => {
+                let work = planning_wakes((now, until), scheduler);
+                let _ = self.workers.planner.send(work);
+            }
+            Effect::Power(order) => self.switch_nodes(*order),
             Effect::Mail { to, subject, body } => self.mail(to, subject, body),
             _ => {}
         }
@@ -273,6 +299,32 @@ impl Background {
             .map_err(|f| format!("the configuration has faults; nothing was changed: {f}"))?;
         self.in_force.replace(&config);
         Ok((config.cluster, self.daemon.changed(&config.daemon)))
+    }
+
+    /// Runs a program of the site that switches nodes, and tells how it has ended.
+    fn switch_nodes(&self, order: PowerOrder) {
+        let (core, dir) = (self.core.clone(), self.daemon.state_dir.clone());
+        let (program, nodes) = (order.program, order.nodes.clone());
+        let work = move |(): &mut ()| {
+            let failure = power::run(&order, &dir).err();
+            let PowerOrder { program, nodes, .. } = order;
+            if let Some(why) = &failure {
+                tracing::warn!("nodes {}: the {} program: {why}", fold(&nodes), program.word());
+            }
+            let ended = Event::PowerEnded {
+                program,
+                nodes,
+                failure,
+            };
+            let _ = core.blocking_send(Input::Event(Box::new(ended)));
+        };
+        if let Err(refusal) = self.power.submit(ordinary(Uid(u32::MAX)), work) {
+            self.tell(Event::PowerEnded {
+                program,
+                nodes,
+                failure: Some(refusal.to_string()),
+            });
+        }
     }
 
     /// No shell, no user text but as arguments of its own and on standard input.
@@ -320,34 +372,17 @@ fn send_mail(
     (to, subject, body): (&str, &str, &str),
     time: Duration,
 ) -> Result<(), String> {
-    let Some((program, args)) = command.split_first() else {
+    let Some((path, args)) = command.split_first() else {
         return Ok(());
     };
-    let mut child = Command::new(program)
+    let stdin = text_of(body).map_err(|e| format!("cannot hand the text on: {e}"))?;
+    let mut command = Command::new(path);
+    command
         .args(args)
         .args([to, subject])
-        .stdin(text_of(body).map_err(|e| format!("cannot hand the text on: {e}"))?)
-        .stdout(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .map_err(|e| format!("{program}: {e}"))?;
-    let until = Instant::now() + time;
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) if status.success() => return Ok(()),
-            Ok(Some(status)) => return Err(format!("{program} ended with {status}")),
-            Ok(None) if Instant::now() < until => std::thread::sleep(MAIL_PAUSE),
-            Ok(None) => break,
-            Err(e) => return Err(format!("{program}: {e}")),
-        }
-    }
-    // What it has started, too.
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-    }
-    let _ = child.kill();
-    let _ = child.wait();
-    Err(format!("{program} had not ended after {} s and was ended", time.as_secs()))
+        .stdin(stdin)
+        .stdout(Stdio::null());
+    program::run(&mut command, time, |_| ())
 }
 
 fn planning(
@@ -369,6 +404,13 @@ fn planning(
     BackgroundWork {
         run: Box::new(run),
         failed,
+    }
+}
+
+fn planning_wakes((now, until): (Time, Time), scheduler: Box<Scheduler>) -> BackgroundWork {
+    BackgroundWork {
+        run: Box::new(move || Event::WakesPlanned(scheduler.starts_until(now, until))),
+        failed: Event::WakesPlanned(Vec::new()),
     }
 }
 

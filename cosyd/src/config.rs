@@ -5,6 +5,7 @@ mod controllers;
 mod licenses;
 mod nodes;
 mod policy;
+mod power;
 mod preemption;
 mod presets;
 mod priority;
@@ -147,6 +148,8 @@ struct File {
     #[serde(default)]
     preemption: preemption::Table,
     #[serde(default)]
+    power: power::Table,
+    #[serde(default)]
     users: Users,
     #[serde(default)]
     node: Vec<Node>,
@@ -226,7 +229,18 @@ fn parse_as(path: &Path, text: &str, name: Option<&str>) -> Result<Config, Fault
     let (reservations, queue_reservations) = reservation_rules(&mut check, &file);
     let priority = file.queue.iter().map(Queue::priority);
     let priority = priority::read(&mut check, &file.priority, priority);
+    let power = power::read(
+        &mut check,
+        &file.power,
+        &power::Around {
+            node_tables: &file.node,
+            nodes: &nodes,
+            queue_tables: &file.queue,
+            queues: &queues,
+        },
+    );
     let cluster = ClusterConfig {
+        power,
         name: cluster_name(&mut check, file.cluster.as_ref()),
         first_job: first_job(&mut check, file.cluster.as_ref()),
         admins: file.cluster.map(|c| c.admins).unwrap_or_default(),

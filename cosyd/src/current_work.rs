@@ -45,7 +45,7 @@ pub enum CurrentWork {
 }
 
 /// Kinds of events, for messages. A place in the list is the kind's number.
-const EVENTS: [&str; 15] = [
+const EVENTS: [&str; 17] = [
     "a request",
     "the end of a command",
     "the loss of a command",
@@ -61,6 +61,8 @@ const EVENTS: [&str; 15] = [
     "the time",
     "descriptions for rules",
     "the database's settings",
+    "a plan of nodes to be switched on",
+    "a program that switches nodes",
 ];
 
 impl CurrentWork {
@@ -82,6 +84,8 @@ impl CurrentWork {
             Event::Ticked => 12,
             Event::DescriptionsWanted(_) => 13,
             Event::StoreJudged { .. } => 14,
+            Event::WakesPlanned(_) => 15,
+            Event::PowerEnded { .. } => 16,
         })
     }
 

@@ -106,6 +106,8 @@ impl Faults {
             | Event::Planned { .. }
             | Event::Appraised { .. }
             | Event::FlowPlanned { .. }
+            | Event::WakesPlanned(_)
+            | Event::PowerEnded { .. }
             | Event::Reconfigured(_)
             | Event::StoreJudged { .. }
             | Event::BecameDurable

@@ -37,6 +37,8 @@ fn loudness(event: &Event) -> LogLevel {
         K::StoreRestored => LogLevel::Error,
         K::Lost | K::Down | K::Drained | K::Revoked if of_node => LogLevel::Warning,
         K::Back | K::Resumed | K::Joined if of_node => LogLevel::Information,
+        K::PoweredDown | K::PoweredUp => LogLevel::Information,
+        K::PowerFailed => LogLevel::Warning,
         K::NodeLost | K::Found | K::FoundEnded => LogLevel::Warning,
         K::ClockSet | K::ClockWrong => LogLevel::Warning,
         K::Requeued | K::ClockRight => LogLevel::Information,

@@ -34,6 +34,8 @@ pub mod offline;
 pub mod output;
 mod payloads;
 pub mod pool;
+mod power;
+mod program;
 pub mod recovery;
 mod serving;
 pub mod standby;

@@ -184,6 +184,7 @@ fn background(
         runtime: tokio::runtime::Handle::current(),
         resolver: background::start_resolver()?,
         post: background::start_post()?,
+        power: background::start_power()?,
     })
 }
 

@@ -6,7 +6,7 @@ import { keep } from "./main.js";
 import { away, count, mib, state, tone } from "./words.js";
 
 const ROWS = 100;
-const STATES = ["", "idle", "mixed", "busy", "draining", "drained", "down", "lost", "unhealthy", "unknown"];
+const STATES = ["", "idle", "mixed", "busy", "draining", "drained", "down", "lost", "unhealthy", "off", "powering-up", "powering-down", "unknown"];
 
 export function show(main, [name]) {
   return name ? one(main, name) : all(main);

@@ -74,6 +74,7 @@ const TONES = {
   running: "active", completing: "active", active: "active", mixed: "active", busy: "active", open: "active",
   starting: "active", completed: "good", idle: "good", confirmed: "good", done: "good",
   waiting: "waiting", pending: "waiting", held: "waiting", suspended: "waiting", draining: "waiting", planned: "waiting",
+  "powering-up": "waiting", "powering-down": "waiting",
   failed: "wrong", timed_out: "wrong", launch_failed: "wrong", preempted: "wrong", node_failed: "wrong", out_of_memory: "wrong", lost: "wrong", down: "wrong",
   unhealthy: "wrong", unknown: "wrong", drained: "wrong", deadline: "wrong",
 };

@@ -190,7 +190,15 @@ impl Load {
 /// Whether a node takes no new jobs.
 pub fn is_out(node: &NodeInfo) -> bool {
     match NodeCondition::of(node) {
-        Some(NodeCondition::Idle | NodeCondition::Mixed | NodeCondition::Busy) => false,
+        // What is off comes up when it is needed.
+        Some(
+            NodeCondition::Idle
+            | NodeCondition::Mixed
+            | NodeCondition::Busy
+            | NodeCondition::Off
+            | NodeCondition::PoweringUp
+            | NodeCondition::PoweringDown,
+        ) => false,
         Some(
             NodeCondition::Drained
             | NodeCondition::Draining

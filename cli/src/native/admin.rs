@@ -81,7 +81,7 @@ fn node_command() -> Command {
             .value_parser(comment)
     };
     Command::new("node")
-        .about("Drain, resume, give up or revoke nodes; let a new one join")
+        .about("Drain, resume, give up, switch or revoke nodes; let a new one join")
         .subcommand_required(true)
         .disable_help_subcommand(true)
         .subcommand(
@@ -104,6 +104,7 @@ fn node_command() -> Command {
                 .arg(reason())
                 .arg(json()),
         )
+        .subcommands(power_commands(&nodes))
         .subcommand(
             Command::new("revoke")
                 .about("Never accept their keys again; give them and their jobs up")
@@ -128,6 +129,20 @@ fn node_command() -> Command {
                 )
                 .arg(json()),
         )
+}
+
+/// What switches nodes.
+fn power_commands(nodes: &dyn Fn() -> Arg) -> [Command; 2] {
+    let wake = Command::new("wake")
+        .about("Switch nodes on that are off")
+        .arg(nodes())
+        .arg(json());
+    let sleep = Command::new("sleep")
+        .about("Switch nodes off when their jobs have ended, start nothing new")
+        .arg(nodes())
+        .arg(flag("force", "Give their jobs up at once"))
+        .arg(json());
+    [wake, sleep]
 }
 
 fn queue_command() -> Command {
@@ -193,6 +208,10 @@ fn node(context: &Context, (word, m): (&str, &ArgMatches)) -> anyhow::Result<u8>
         "drain" => NodeAction::Drain { reason: reason() },
         "down" => NodeAction::Down { reason: reason() },
         "revoke" => NodeAction::Revoke { reason: reason() },
+        "wake" => NodeAction::PowerUp,
+        "sleep" => NodeAction::PowerDown {
+            force: m.get_flag("force"),
+        },
         _ => NodeAction::Resume,
     };
     let nodes: Vec<Vec<String>> = arg::list(m, "nodes");

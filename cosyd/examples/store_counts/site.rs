@@ -170,7 +170,9 @@ impl Site {
             | Effect::Mail { .. }
             | Effect::Plan { .. }
             | Effect::Appraise { .. }
-            | Effect::PlanFlow { .. } => None,
+            | Effect::PlanFlow { .. }
+            | Effect::PlanWakes { .. }
+            | Effect::Power(_) => None,
         }
     }
 }

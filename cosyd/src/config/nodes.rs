@@ -1,5 +1,6 @@
 //! `[[node]]` and `[[node_set]]` of `cosy.toml`.
 
+use super::values::Raw;
 use cosy_config::{Check, Size};
 use cosy_model::{Amounts, CountedResources, NodeSpec, RelayPolicy, limits};
 use serde::Deserialize;
@@ -23,6 +24,36 @@ pub(super) struct Node {
     login: bool,
     relay: Option<Spanned<toml::Value>>,
     key: Option<Spanned<String>>,
+    suspend_after: Option<Raw>,
+    #[serde(default)]
+    cloud: bool,
+}
+
+impl Node {
+    /// After how long idle ones are switched off.
+    pub(super) fn suspend_after(&self) -> Option<&Raw> {
+        self.suspend_after.as_ref()
+    }
+
+    /// They are off until they are needed.
+    pub(super) fn is_cloud(&self) -> bool {
+        self.cloud
+    }
+
+    /// The file says what they have.
+    pub(super) fn is_counted(&self) -> bool {
+        self.cores.is_some()
+    }
+
+    /// Where it is in the file.
+    pub(super) fn place(&self) -> usize {
+        self.names.span().start
+    }
+
+    /// Their names.
+    pub(super) fn names(&self, check: &mut Check<'_>) -> Vec<String> {
+        check.hosts(&self.names)
+    }
 }
 
 #[derive(Deserialize)]

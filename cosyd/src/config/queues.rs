@@ -41,6 +41,7 @@ pub(super) struct Queue {
     allow_qos: Option<Spanned<Vec<String>>>,
     deny_qos: Option<Spanned<Vec<String>>>,
     preemption: Option<preemption::OfQueue>,
+    suspend_after: Option<Raw>,
     #[serde(default)]
     access: Access,
     pub(super) reservations: Option<reservations::Table>,
@@ -50,6 +51,11 @@ impl Queue {
     /// What it says of the preemption of its jobs.
     pub(super) fn preemption(&self) -> (&str, Option<&preemption::OfQueue>) {
         (self.name.get_ref(), self.preemption.as_ref())
+    }
+
+    /// After how long its idle nodes are switched off.
+    pub(super) fn suspend_after(&self) -> Option<&Raw> {
+        self.suspend_after.as_ref()
     }
 
     /// What it says of billing, and its factor.

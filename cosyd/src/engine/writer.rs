@@ -293,6 +293,8 @@ impl Writer {
             | Effect::Appraise { .. }
             | Effect::PlanFlow { .. }
             | Effect::Reload { .. }
+            | Effect::PlanWakes { .. }
+            | Effect::Power(_)
             | Effect::Mail { .. } => self.outside.perform(effect),
         }
     }

@@ -1,8 +1,10 @@
 //! The configuration as the controller uses it: checked, names expanded.
 
+mod power;
 mod preemption;
 mod priority;
 
+pub use power::{KeptNodes, PowerConfig};
 pub use preemption::{PreemptBy, PreemptionConfig, QueuePreemption};
 pub use priority::{PriorityConfig, QueuePriority};
 
@@ -362,6 +364,8 @@ pub struct ClusterConfig {
     pub policy: PolicyConfig,
     /// How queues order their jobs that do not serve first come, first served.
     pub priority: PriorityConfig,
+    /// Which nodes are switched off when nobody needs them.
+    pub power: PowerConfig,
     /// Who may preempt whom.
     pub preemption: PreemptionConfig,
     /// Rules of admission where the queue has none of its own.

@@ -43,6 +43,7 @@ use crate::procedures::node_lost::check_nodes;
 use crate::procedures::node_reports::link_reported;
 use crate::procedures::older_store::take_up_backup;
 use crate::procedures::policy::books_are_in_the_tree;
+use crate::procedures::power::{look_at_power, power_due, power_ended, wakes_planned};
 use crate::procedures::preemption::{make_room, room_is_due};
 use crate::procedures::requests::{asked, user_resolved};
 use crate::procedures::reservations::appraisal::appraised;
@@ -175,6 +176,14 @@ impl Controller {
             Event::FlowPlanned { plan, result } => {
                 flow_planned(&mut self.rooms, &mut self.turn, plan, *result)
             }
+            Event::WakesPlanned(predictions) => {
+                wakes_planned(&mut self.rooms, &mut self.turn, predictions)
+            }
+            Event::PowerEnded {
+                program,
+                nodes,
+                failure,
+            } => power_ended(&mut self.rooms, &mut self.turn, program, &nodes, failure),
             Event::Reconfigured(config) => reconfigure(&mut self.rooms, &mut self.turn, *config),
             Event::StoreJudged { weak } => store_judged(&mut self.turn, weak),
             Event::BecameDurable => {
@@ -219,6 +228,7 @@ impl Controller {
         limits_due(&mut self.rooms, &mut self.turn);
         ages_due(&mut self.rooms, &mut self.turn);
         keys_due(&mut self.rooms, &mut self.turn);
+        power_due(&mut self.rooms, &mut self.turn);
         start_jobs(&mut self.rooms, &mut self.turn);
         make_room(&mut self.rooms, &mut self.turn);
         inside_ends_due(&mut self.rooms, &mut self.turn);
@@ -324,6 +334,7 @@ impl Controller {
             &mut self.rooms.conversations,
             &mut self.turn,
         );
+        look_at_power(&mut self.rooms, &mut self.turn);
         choose_again(&mut self.rooms, &mut self.turn);
         minutes_due(&mut self.rooms, &mut self.turn);
         self.rooms.planning.tick();
@@ -410,6 +421,11 @@ impl Controller {
         it.rooms.aside = Aside::new(loaded.set_aside);
         it.rooms.machine = Machine::restore(&it.rooms.config.nodes, &nodes, keys, now);
         it.rooms.machine.hang_on(&it.rooms.config.switches);
+        it.rooms
+            .machine
+            .configure_power(&it.rooms.config.power, &mut it.turn, |name| {
+                !nodes.contains_key(name)
+            });
         close_unread_nodes(&mut it.rooms.machine, &it.rooms.aside);
         build_queues(&it.rooms.config, &it.rooms.machine, &mut it.rooms.queues, &queue_states, now);
         tell_planner(&mut it.rooms, &mut it.turn);

@@ -1,5 +1,7 @@
 //! What happens to the controller and what it wants done.
 
+mod power;
+
 use crate::config::ClusterConfig;
 use crate::record::Record;
 use cosy_model::api::{JobRef, QueueInfo, Reply, Request};
@@ -12,6 +14,8 @@ use cosy_sched::workflow::live::{LiveError, LiveFlow, LivePlan};
 use cosy_sched::{Prediction, Scheduler};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+
+pub use power::{PowerOrder, PowerProgram, ResumedJob};
 
 /// A command's connection, numbered by the shell around the controller.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -272,6 +276,17 @@ pub enum Event {
         /// The plan, or why there is none.
         result: Box<Result<LivePlan, LiveError>>,
     },
+    /// A plan of who would have which nodes has come back.
+    WakesPlanned(Vec<Prediction>),
+    /// A program that switches nodes has ended.
+    PowerEnded {
+        /// Which one.
+        program: PowerProgram,
+        /// What it was to switch.
+        nodes: Vec<String>,
+        /// Why it has failed, in one sentence.
+        failure: Option<String>,
+    },
     /// The configuration was read again.
     Reconfigured(Box<ClusterConfig>),
     /// The database keeps less than it should, and why; or again what it should.
@@ -314,6 +329,8 @@ impl Event {
             | Self::Planned { .. }
             | Self::Appraised { .. }
             | Self::FlowPlanned { .. }
+            | Self::WakesPlanned(_)
+            | Self::PowerEnded { .. }
             | Self::Reconfigured(_)
             | Self::StoreJudged { .. }
             | Self::BecameDurable
@@ -493,6 +510,17 @@ pub enum Effect {
         /// What is to be planned.
         flow: Box<LiveFlow>,
     },
+    /// Compute on another thread who would have which nodes by then: [`Event::WakesPlanned`].
+    PlanWakes {
+        /// The time of the snapshot.
+        now: Time,
+        /// What begins later is not wanted.
+        until: Time,
+        /// A copy of the planner: what is planned on it changes nothing.
+        scheduler: Box<Scheduler>,
+    },
+    /// Run a program that switches nodes, at once: [`Event::PowerEnded`].
+    Power(Box<PowerOrder>),
     /// Read the configuration again: [`Event::Reconfigured`], then answer.
     Reload {
         /// Where the answer goes.

@@ -38,6 +38,7 @@ pub use config::{AccountConfig, EarlyEnd, NoticePolicy, Quotas, ReservationPolic
 pub use config::{
     ClusterConfig, PolicyConfig, PriorityConfig, QueuePriority, Visibility, WebConfig,
 };
+pub use config::{KeptNodes, PowerConfig};
 pub use config::{PreemptBy, PreemptionConfig, QueuePreemption};
 pub use controller::Controller;
 pub use conversations::history::HistoryRows;
@@ -45,10 +46,11 @@ pub use conversations::visible::Eyes;
 pub use event::{
     AdminField, Batch, Caller, ClientId, CommandEvent, Described, DescribedJob, DescriptionRequest,
     Effect, Event, Facts, InsidePlan, LinkAnswer, LinkHello, LinkId, LookupFailure, OldJob,
-    TokenSeed, Via, predictions,
+    PowerOrder, PowerProgram, ResumedJob, TokenSeed, Via, predictions,
 };
 pub use jobs::change::changed;
 pub use jobs::shared::SharedSpecs;
+pub use machine::power::NodePower;
 pub use queues::access::{NamedRights, is_admin, may_come_from, may_name};
 pub use queues::scores::{UsageKey, UsageRow};
 pub use record::{AccountRow, FiguresRow, HourPriceRow, ReservationRow, ShareRow};

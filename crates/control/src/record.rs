@@ -7,6 +7,7 @@
 mod figures;
 mod held_by;
 mod job_row;
+mod node_row;
 mod older;
 mod part;
 mod preempted;
@@ -22,11 +23,12 @@ use cosy_model::reservation::LedgerEntry;
 use cosy_model::step::StepRecord;
 use cosy_model::workflow::{FlowSpec, FlowState, FlowTaskState};
 use cosy_model::{
-    Amounts, Attempt, End, FlowId, Gid, JobId, JobSpec, JobState, LicenseUse, NodeState, OsText,
-    QueueSpec, QueueState, ReservationId, Span, Su, TaskIndices, Time, TriggerId, Uid,
+    Attempt, End, FlowId, Gid, JobId, JobSpec, JobState, LicenseUse, OsText, QueueSpec, QueueState,
+    ReservationId, Span, Su, TaskIndices, Time, TriggerId, Uid,
 };
 pub use figures::{FiguresRow, HourPriceRow};
 pub use held_by::HeldBy;
+pub use node_row::NodeRow;
 pub use older::{OlderRow, RestoredRow};
 pub use part::PartRow;
 pub use preempted::{MovedRow, PreemptedRow, Preemptor, PromisedRow};
@@ -117,23 +119,6 @@ impl SubmissionRow {
     pub fn place_of(&self, id: JobId) -> usize {
         self.numbering.place(self.base, id, self.tasks() as usize)
     }
-}
-
-/// What is known of a node beyond the configuration.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct NodeRow {
-    /// In service or not, and who said so.
-    pub state: NodeState,
-    /// What it was found to have.
-    pub amounts: Option<Amounts>,
-    /// Its features, configured and found, or those set at run time.
-    pub features: Vec<String>,
-    /// An administrator has set them at run time.
-    #[serde(default)]
-    pub features_set: bool,
-    /// It was down, or silent for too long, and that was told.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub lost: bool,
 }
 
 /// A job that is not as submitted any more.

@@ -107,6 +107,12 @@ kinds! {
     NotReplanned => "not_replanned",
     /// A queue takes and starts jobs.
     Opened => "opened",
+    /// A node is told to go off, or is off.
+    PoweredDown => "powered_down",
+    /// A node is told to come up, or has come up.
+    PoweredUp => "powered_up",
+    /// The program that switches nodes has failed, or a node did not do as it was told.
+    PowerFailed => "power_failed",
     /// A running job makes room for another one.
     Preempted => "preempted",
     /// A job that was to make room need not any more.

@@ -20,6 +20,7 @@ pub mod money;
 pub mod near;
 pub mod node;
 pub mod policy;
+mod power;
 pub mod refusal;
 pub mod reservation;
 pub mod resources;
@@ -47,6 +48,7 @@ pub use job::{
     TaskIndices,
 };
 pub use money::Su;
+pub use power::{PowerInfo, PowerPhase};
 pub use refusal::{About, Refusal, RefusalCode, Refusals};
 pub use resources::{Amounts, CountedResources, MiB, NodeShare};
 pub use settings::{License, LicenseUse, PreemptionSettings, PrioritySettings, Settings};

@@ -28,21 +28,36 @@ impl Scheduler {
     /// Nodes that are not there, in the place of those that were said before. An absence that is over
     /// ends by itself.
     pub fn set_absent(&mut self, absent: &[Absence]) {
-        for (at, absence) in (FIRST..).zip(absent) {
-            let block = self.block_of(ReservationId(at), absence);
-            if self.blocks.get(&block.reservation).is_none_or(|known| **known != block) {
-                self.add_block(block);
+        let mut new: Vec<Block> = absent.iter().map(|one| self.block_of(one)).collect();
+        let known = self.blocks.from(ReservationId(FIRST));
+        let known: Vec<ReservationId> = known.copied().collect();
+        let mut gone = Vec::new();
+        for id in known {
+            let block = self.blocks.get(&id);
+            let same = |one: &Block| {
+                block.is_some_and(|block| block.end == one.end && block.shares == one.shares)
+            };
+            // What is as before is not booked anew.
+            match new.iter().position(same) {
+                Some(at) => drop(new.swap_remove(at)),
+                None => gone.push(id),
             }
         }
-        let beyond = FIRST + absent.len() as u64;
-        let gone = self.blocks.from(ReservationId(beyond));
-        let gone: Vec<ReservationId> = gone.copied().collect();
         for id in gone {
             self.remove_block(id);
         }
+        let mut free = (FIRST..).map(ReservationId);
+        for block in new {
+            if let Some(reservation) = free.find(|id| self.blocks.get(id).is_none()) {
+                self.add_block(Block {
+                    reservation,
+                    ..block
+                });
+            }
+        }
     }
 
-    fn block_of(&self, reservation: ReservationId, absence: &Absence) -> Block {
+    fn block_of(&self, absence: &Absence) -> Block {
         let known = absence.nodes.iter().filter(|id| self.machine.knows(**id));
         let whole = known.map(|node| NodeShare {
             node: *node,
@@ -51,7 +66,7 @@ impl Scheduler {
             component: 0,
         });
         Block {
-            reservation,
+            reservation: ReservationId(FIRST),
             shares: whole.collect(),
             start: Time::EPOCH,
             end: absence.until,
@@ -71,7 +86,7 @@ impl Scheduler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Component, Demand, Holds, NodeMask, OrderKey, Policy, WaitingJob};
+    use crate::{Component, Demand, Holds, NodeMask, OrderKey, Policy, Prediction, WaitingJob};
     use cosy_model::{Amounts, JobId, MiB, QueueId, Span, WaitReason};
     use std::sync::Arc;
 
@@ -142,12 +157,19 @@ mod tests {
         enqueue(&mut scheduler, 1, 4, 100);
         enqueue(&mut scheduler, 2, 2, 30);
         enqueue(&mut scheduler, 3, 1, 100);
-        let plan = scheduler.plan_until(at(0), at(60), 10).predictions;
-        let starts: Vec<_> = plan.iter().map(|told| told.start).collect();
-        assert_eq!(starts, [Some(at(60)), Some(at(0)), None]);
-        let nodes = |at: usize| plan[at].nodes.iter().map(|id| id.0).collect::<Vec<_>>();
-        assert_eq!((nodes(0), nodes(1)), (vec![0, 1, 2, 3], vec![0, 1]));
-        assert_eq!(scheduler.plan_until(at(0), at(60), 1).predictions.len(), 1);
+        let starts = scheduler.starts_until(at(0), at(60));
+        let told = |told: &Prediction| {
+            let nodes: Vec<u32> = told.nodes.iter().map(|id| id.0).collect();
+            (told.job.0, told.start, nodes)
+        };
+        let told: Vec<_> = starts.iter().map(told).collect();
+        let want = [
+            (2, Some(at(0)), vec![0, 1]),
+            (1, Some(at(60)), vec![0, 1, 2, 3]),
+        ];
+        assert_eq!(told, want);
+        assert_eq!(scheduler.starts_until(at(0), at(59)).len(), 1);
+        assert!(scheduler.is_waiting(JobId(2)), "it is only played");
     }
 
     #[test]

@@ -16,6 +16,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+/// Ends of jobs that are played where a plan goes on to a time, not to a job, at most.
+const PLAYED_ENDS: usize = 5000;
+
 /// When and where a waiting job will start, and why it waits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Prediction {
@@ -59,12 +62,27 @@ impl Scheduler {
         play.played()
     }
 
-    /// The plan up to `until`: who does not start by then has no start.
-    pub fn plan_until(&self, now: Time, until: Time, most: usize) -> Plan {
-        let mut play = Replay::new(self, now, self.first_in_line(most));
-        play.begin();
-        while play.next().is_some_and(|next| next <= until) && play.step() {}
-        play.plan()
+    /// Who starts by `until`, in the order of the starts: the policy played forward so far, and no farther
+    /// than [`PLAYED_ENDS`] ends of jobs.
+    pub fn starts_until(&self, now: Time, until: Time) -> Vec<Prediction> {
+        let mut clone = Replay::new(self, now, Vec::new()).clone;
+        let mut starts = Vec::new();
+        let mut next = Some(now);
+        for _ in 0..PLAYED_ENDS {
+            let Some(at) = next.filter(|at| *at <= until) else {
+                break;
+            };
+            clone.end_due(at);
+            let started = clone.schedule(at);
+            starts.extend(started.into_iter().map(|job| Prediction {
+                job,
+                start: Some(at),
+                nodes: clone.nodes_of(job),
+                reason: WaitReason::Fresh,
+            }));
+            next = clone.next_end(at);
+        }
+        starts
     }
 
     /// The prediction for one job, if it waits.
@@ -270,15 +288,10 @@ impl Replay {
         while self.step() {}
     }
 
-    /// When the next event is; `None` at the end.
-    fn next(&self) -> Option<Time> {
-        let next = self.clone.next_end(self.at);
-        next.filter(|_| self.missing > 0)
-    }
-
     /// Goes on to the next event. False at the end.
     pub fn step(&mut self) -> bool {
-        let Some(next) = self.next() else {
+        let next = self.clone.next_end(self.at);
+        let Some(next) = next.filter(|_| self.missing > 0) else {
             return false;
         };
         self.at = next;

@@ -2,8 +2,8 @@
 //! Source: sinfo(1), "NODE STATE CODES"; scontrol(1); captures of 22.05.
 
 use crate::show::clean;
-use cosy_model::Amounts;
 use cosy_model::api::NodeInfo;
+use cosy_model::{Amounts, PowerPhase};
 use cosy_view::node::{NodeCondition, gpu_types, other_resources};
 
 /// What a node does.
@@ -33,6 +33,56 @@ pub enum HeldFor {
     Reservation,
 }
 
+/// Whether a node is switched on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Power {
+    /// It is on.
+    #[default]
+    On,
+    /// It is off.
+    Down,
+    /// It comes up.
+    PoweringUp,
+    /// It goes off.
+    PoweringDown,
+    /// It goes off when its jobs have ended.
+    DownPending,
+}
+
+impl Power {
+    fn of(node: &NodeInfo) -> Self {
+        match node.power.as_ref().map(|power| power.phase) {
+            None | Some(PowerPhase::On) => Self::On,
+            Some(PowerPhase::OffWhenIdle) => Self::DownPending,
+            Some(PowerPhase::TurningOff { .. }) => Self::PoweringDown,
+            Some(PowerPhase::Off { .. }) => Self::Down,
+            Some(PowerPhase::Booting { .. }) => Self::PoweringUp,
+        }
+    }
+
+    /// Behind a state. Source: sinfo(1), "NODE STATE CODES".
+    const fn mark(self) -> &'static str {
+        match self {
+            Self::On => "",
+            Self::Down => "~",
+            Self::PoweringUp => "#",
+            Self::PoweringDown => "%",
+            Self::DownPending => "!",
+        }
+    }
+
+    /// The flag of a state; `None` of a node that is on.
+    pub const fn flag(self) -> Option<&'static str> {
+        match self {
+            Self::On => None,
+            Self::Down => Some("POWERED_DOWN"),
+            Self::PoweringUp => Some("POWERING_UP"),
+            Self::PoweringDown => Some("POWERING_DOWN"),
+            Self::DownPending => Some("POWER_DOWN"),
+        }
+    }
+}
+
 /// The state of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NodeState {
@@ -40,6 +90,7 @@ pub struct NodeState {
     drain: bool,
     base: BaseState,
     held_for: HeldFor,
+    power: Power,
 }
 
 impl NodeState {
@@ -59,9 +110,15 @@ impl NodeState {
             Some(NodeCondition::Drained | NodeCondition::Draining | NodeCondition::Unhealthy) => {
                 (busy, true, false)
             }
-            Some(NodeCondition::Idle | NodeCondition::Mixed | NodeCondition::Busy) | None => {
-                (busy, false, false)
-            }
+            Some(
+                NodeCondition::Idle
+                | NodeCondition::Mixed
+                | NodeCondition::Busy
+                | NodeCondition::Off
+                | NodeCondition::PoweringUp
+                | NodeCondition::PoweringDown,
+            )
+            | None => (busy, false, false),
         };
         let idle = base == BaseState::Idle && !drain;
         Self {
@@ -69,6 +126,7 @@ impl NodeState {
             drain,
             base,
             held_for: if idle { held_for } else { HeldFor::Nobody },
+            power: Power::of(node),
         }
     }
 
@@ -88,6 +146,11 @@ impl NodeState {
     /// For whom it is held.
     pub const fn held_for(self) -> HeldFor {
         self.held_for
+    }
+
+    /// Whether it is switched on.
+    pub const fn power(self) -> Power {
+        self.power
     }
 
     /// What it does.
@@ -146,6 +209,7 @@ impl NodeState {
         let base = Self {
             drain: false,
             held_for: HeldFor::Nobody,
+            power: Power::On,
             ..self
         };
         let drain = if self.drain { "+drain" } else { "" };
@@ -154,11 +218,18 @@ impl NodeState {
             HeldFor::Job => "+planned",
             HeldFor::Reservation => "+reserved",
         };
-        format!("{}{drain}{held_for}", base.long())
+        let power = self
+            .power
+            .flag()
+            .map(|flag| format!("+{}", flag.to_lowercase()));
+        format!("{}{drain}{held_for}{}", base.long(), power.unwrap_or_default())
     }
 
     fn marked(self, word: &str) -> String {
-        let mark = if self.silent { "*" } else { "" };
+        let mark = match self.silent {
+            true => "*",
+            false => self.power.mark(),
+        };
         format!("{word}{mark}")
     }
 
@@ -254,6 +325,27 @@ pub(crate) mod tests {
         check(node("down", 0, 0), "down", "down");
         check(node("lost", 0, 0), "down*", "down*");
         check(node("unknown", 0, 0), "unk*", "unknown*");
+    }
+
+    #[test]
+    fn power() {
+        let since = cosy_model::Time(0);
+        let check = |state: &str, phase: PowerPhase, compact: &str, complete: &str| {
+            let mut node = node(state, 0, 0);
+            node.power = Some(cosy_model::PowerInfo {
+                phase,
+                ..Default::default()
+            });
+            let state = NodeState::of(&node, HeldFor::Nobody);
+            assert_eq!((state.compact().as_str(), state.complete().as_str()), (compact, complete));
+        };
+        check("idle", PowerPhase::On, "idle", "idle");
+        check("off", PowerPhase::Off { since }, "idle~", "idle+powered_down");
+        check("powering-up", PowerPhase::Booting { since }, "idle#", "idle+powering_up");
+        check("powering-down", PowerPhase::TurningOff { since }, "idle%", "idle+powering_down");
+        check("drained", PowerPhase::Off { since }, "drain~", "idle+drain+powered_down");
+        check("drained", PowerPhase::OffWhenIdle, "drain!", "idle+drain+power_down");
+        check("lost", PowerPhase::On, "down*", "down*");
     }
 
     /// As captured: drained, draining, mixed, allocated; idle ones after them.

@@ -11,7 +11,7 @@ use cosy_model::WaitReason;
 pub fn reason(reason: &WaitReason) -> &'static str {
     match reason {
         WaitReason::Fresh => "None",
-        WaitReason::Resources | WaitReason::Reservation => "Resources",
+        WaitReason::Resources | WaitReason::Reservation | WaitReason::NodesOff => "Resources",
         WaitReason::ReservationStart => "Reservation",
         WaitReason::ReservationGone => "ReservationDeleted",
         WaitReason::Priority => "Priority",

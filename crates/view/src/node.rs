@@ -56,6 +56,12 @@ conditions! {
     Lost = "lost";
     /// Nothing was heard of it yet.
     Unknown = "unknown";
+    /// It is switched off, and comes up when it is needed.
+    Off = "off";
+    /// It was told to go off.
+    PoweringDown = "powering-down";
+    /// It was told to come up.
+    PoweringUp = "powering-up";
 }
 
 /// Types of GPUs with how many there are of each.
@@ -197,9 +203,10 @@ pub fn total(all: &[NodeInfo]) -> String {
 const fn tone(condition: Option<NodeCondition>) -> Tone {
     use NodeCondition as C;
     match condition {
-        Some(C::Idle) => Tone::Quiet,
+        Some(C::Idle | C::Off) => Tone::Quiet,
         Some(C::Mixed | C::Busy) => Tone::Active,
         Some(C::Down | C::Unknown) => Tone::Wrong,
+        Some(C::PoweringUp | C::PoweringDown) => Tone::Waiting,
         Some(C::Drained | C::Draining | C::Unhealthy | C::Lost) | None => Tone::Waiting,
     }
 }
@@ -236,6 +243,7 @@ pub fn fields(node: &NodeInfo) -> Fields<'_> {
         // Which cores and GPUs of a node are held its jobs tell.
         cores_held: _,
         gpus_held: _,
+        power,
     } = node;
     vec![
         ("name", name.into()),
@@ -251,6 +259,14 @@ pub fn fields(node: &NodeInfo) -> Fields<'_> {
         ("version", version.into()),
         ("last_seen", FieldValue::Time(*last_seen)),
         ("clock_ahead_ms", (*skew_ms).into()),
+        (
+            "power",
+            power
+                .as_ref()
+                .map_or("on", |power| power.phase.word())
+                .into(),
+        ),
+        ("up_at", FieldValue::Time(power.as_ref().and_then(|power| power.ready))),
     ]
 }
 

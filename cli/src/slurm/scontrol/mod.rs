@@ -145,6 +145,7 @@ impl Session<'_> {
             Command::WaitJob => self.wait_job(first, rest),
             Command::Write => self.write(first, rest),
             Command::Ping => self.ping(),
+            Command::Power => self.power(rest),
             Command::Completing => self.completing(),
             Command::Cluster => self.cluster(rest),
             Command::Reconfigure => self.reconfigure(),

@@ -39,6 +39,11 @@ impl Session<'_> {
         let action = match update.change {
             Some(NodeChange::Drain) => NodeAction::Drain { reason },
             Some(NodeChange::Down) => NodeAction::Down { reason },
+            Some(
+                change @ (NodeChange::PowerUp | NodeChange::PowerDown | NodeChange::PowerDownForce),
+            ) => {
+                return self.switch(change, names);
+            }
             Some(NodeChange::Resume) if found.iter().any(|n| is_out(n)) => NodeAction::Resume,
             Some(NodeChange::Resume) => return self.not_updated(sentences::NODE_STATE),
             None if found.iter().all(|n| n.state == "down") => NodeAction::Down { reason },
@@ -47,6 +52,43 @@ impl Session<'_> {
         };
         let nodes = names;
         self.carry_out(Request::NodeControl { nodes, action }, sentences::NO_NODE)
+    }
+
+    /// `scontrol power up|down [asap|force] NODES`.
+    pub(super) fn power(&self, words: &[String]) -> u8 {
+        let Some((change, rest)) = NodeChange::of_power(words) else {
+            say("scontrol: error: power takes 'up' or 'down [asap|force]' and then nodes");
+            return exit::FAILED;
+        };
+        let names = rest.iter().map(|list| hosts::names(list));
+        match names.collect::<Result<Vec<_>, _>>() {
+            Ok(names) => self.switch(change, names.concat()),
+            Err(_) => self.not_updated(sentences::NO_NODE),
+        }
+    }
+
+    /// Switches nodes on or off.
+    fn switch(&self, change: NodeChange, nodes: Vec<String>) -> u8 {
+        let action = match change {
+            NodeChange::PowerUp => NodeAction::PowerUp,
+            NodeChange::PowerDownForce => NodeAction::PowerDown { force: true },
+            NodeChange::PowerDown | NodeChange::Drain | NodeChange::Down | NodeChange::Resume => {
+                NodeAction::PowerDown { force: false }
+            }
+        };
+        let request = Request::NodeControl { nodes, action };
+        match self.context.ask(request) {
+            Err(CallError::Refused(refusal)) if refusal.code == RefusalCode::WrongState => {
+                say(&format!("slurm_update error: {}", refusal.message));
+                exit::FAILED
+            }
+            Err(CallError::Refused(refusal)) if refusal.code == RefusalCode::Forbidden => {
+                self.not_updated(sentences::NOT_YOURS)
+            }
+            Err(CallError::Refused(_)) => self.not_updated(sentences::NO_NODE),
+            Err(e) => self.not_updated(words::of_call(&e)),
+            Ok(_) => exit::OK,
+        }
     }
 
     /// Changes the features of nodes; `None` where the update has none, else the exit code.
@@ -103,6 +145,9 @@ fn is_out(node: &NodeInfo) -> bool {
             | NodeCondition::Mixed
             | NodeCondition::Busy
             | NodeCondition::Lost
+            | NodeCondition::Off
+            | NodeCondition::PoweringUp
+            | NodeCondition::PoweringDown
             | NodeCondition::Unknown,
         )
         | None => false,

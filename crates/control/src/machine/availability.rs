@@ -16,9 +16,14 @@ pub(crate) fn update_available(rooms: &mut Rooms, turn: &mut Turn, id: NodeId) {
     if node.link.is_some() || node.state != NodeState::Open || node.lost {
         rooms.machine.returning.is_settled(id);
     }
-    let available =
-        rooms.machine.nodes[id.index()].takes_jobs() && !rooms.machine.changes.concern(id);
-    rooms.planning.cluster_mut().set_available(id, available);
+    let node = rooms.machine.node(id);
+    let clear = !rooms.machine.changes.concern(id);
+    let available = node.takes_jobs() && clear;
+    let comes_up = node.comes_up() && clear;
+    rooms
+        .planning
+        .cluster_mut()
+        .set_available(id, available || comes_up);
     update_available_inside(
         &rooms.machine,
         &rooms.jobs,

@@ -15,6 +15,7 @@ pub(crate) mod node_lost;
 pub(crate) mod nodes;
 pub(crate) mod older_store;
 pub(crate) mod passages;
+pub(crate) mod power;
 pub(crate) mod reports;
 pub(crate) mod returning;
 pub(crate) mod revocation;
@@ -28,10 +29,11 @@ use crate::machine::keys::Keys;
 use crate::machine::network::Network;
 use crate::machine::nodes::{Link, Node};
 use crate::machine::passages::Passages;
+use crate::machine::power::{Powering, no_later, set_by};
 use crate::machine::returning::Returning;
 use crate::record::NodeRow;
 use cosy_model::node::AttemptKey;
-use cosy_model::{ClockStep, JobId, NodeId, NodeSpec, NodeState, Span, Time};
+use cosy_model::{ClockStep, JobId, NodeId, NodeSpec, NodeState, PowerPhase, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Nodes and what their daemons are told and tell.
@@ -54,6 +56,8 @@ pub(crate) struct Machine {
     returning: Returning,
     /// The switches that nodes hang on.
     network: Option<Network>,
+    /// What is under way with the power of nodes.
+    powering: Powering,
     /// The node at which the next turn goes on to look for jobs that are late.
     next_for_limits: usize,
 }
@@ -70,17 +74,26 @@ impl Machine {
             keys,
             ..Self::default()
         };
-        let mut returning = BTreeSet::new();
+        let (mut returning, mut moving) = (BTreeSet::new(), BTreeSet::new());
         for spec in specs {
             let id = it.add(spec.clone());
             if let Some(row) = known.get(&spec.name) {
                 it.node_mut(id).load(row);
-                if row.state == NodeState::Open && !row.lost && row.amounts.is_some() {
+                it.node_mut(id).power.phase = no_later(row.power.phase, now);
+                it.powering.is(id, row.power.phase);
+                if let PowerPhase::TurningOff { .. } | PowerPhase::Booting { .. } = row.power.phase
+                {
+                    moving.insert(id);
+                }
+                let on = row.power.phase.is_on();
+                if on && row.state == NodeState::Open && !row.lost && row.amounts.is_some() {
                     returning.insert(id);
                 }
             }
         }
         it.returning = Returning::new(returning, now);
+        it.powering.restored(now, moving);
+        it.note_longest();
         it
     }
 
@@ -95,6 +108,21 @@ impl Machine {
         self.node_ids.insert(spec.name.clone(), id);
         self.nodes.push(Node::new(spec, NodeState::Open));
         id
+    }
+
+    /// Whether a node has that number.
+    pub fn has_number(&self, id: NodeId) -> bool {
+        id.index() < self.nodes.len()
+    }
+
+    /// What is under way with the power of nodes.
+    pub fn powering(&self) -> &Powering {
+        &self.powering
+    }
+
+    /// The same, to be told something.
+    pub fn powering_mut(&mut self) -> &mut Powering {
+        &mut self.powering
     }
 
     /// The node with that number.
@@ -227,16 +255,22 @@ impl Machine {
     pub fn clock_set(&mut self, step: ClockStep) {
         for node in &mut self.nodes {
             node.idle_since = node.idle_since.set_by(step);
+            node.power.phase = set_by(node.power.phase, step);
             node.clock.forget();
         }
         self.changes.clock_set(step);
         self.returning.clock_set(step);
+        self.powering.clock_set(step);
     }
 
     /// When there is something to do next because nodes have changed.
     pub fn next_due(&self) -> Option<Time> {
         let changes = self.changes.next_due();
-        changes.into_iter().chain(self.returning.next_due()).min()
+        let others = [self.returning.next_due(), self.powering.next_due()];
+        changes
+            .into_iter()
+            .chain(others.into_iter().flatten())
+            .min()
     }
 
     /// Keys that nodes joined with, revoked ones, tokens.

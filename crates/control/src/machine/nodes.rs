@@ -5,11 +5,14 @@ pub(crate) mod procedures;
 use crate::clock::NodeClock;
 use crate::event::{ClientId, LinkId};
 use crate::machine::devices::NodeDevices;
+use crate::machine::power::NodePower;
 use crate::record::NodeRow;
 use crate::triggers::Condition;
 use cosy_model::api::{NodeInfo, Reply};
 use cosy_model::node::{AttemptKey, Machine};
-use cosy_model::{Amounts, JobId, NodeId, NodeSpec, NodeState, Span, Time, Uid, limits};
+use cosy_model::{
+    Amounts, JobId, NodeId, NodeSpec, NodeState, PowerPhase, Span, Time, Uid, limits,
+};
 use cosy_view::node::NodeCondition;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -86,6 +89,8 @@ pub(crate) struct Node {
     pub(in crate::machine) condition: Condition,
     /// It has had nothing to do since then, if it has nothing to do.
     pub(in crate::machine) idle_since: Time,
+    /// Whether it is switched on.
+    pub(in crate::machine) power: NodePower,
 }
 
 /// What is known of it.
@@ -115,6 +120,11 @@ impl Node {
 
     pub fn link(&self) -> Option<LinkId> {
         self.link
+    }
+
+    /// When its daemon said something last.
+    pub fn last_seen(&self) -> Option<Time> {
+        self.last_seen
     }
 
     /// How long the controller had listened when it was heard of last.
@@ -165,6 +175,11 @@ impl Node {
 
     pub fn jobs(&self) -> &BTreeSet<JobId> {
         &self.jobs
+    }
+
+    /// Whether it is switched on.
+    pub fn power(&self) -> &NodePower {
+        &self.power
     }
 
     /// How it was when triggers were told last.
@@ -218,6 +233,7 @@ impl Node {
             strays: BTreeSet::new(),
             condition: Condition::default(),
             idle_since: Time::EPOCH,
+            power: NodePower::default(),
         }
     }
 
@@ -294,6 +310,7 @@ impl Node {
     /// What the store has of it.
     pub fn load(&mut self, row: &NodeRow) {
         self.state = row.state.clone();
+        self.power = row.power.clone();
         self.load_features(row);
         match &row.amounts {
             Some(amounts) if self.known => self.keep_types(amounts),
@@ -323,12 +340,37 @@ impl Node {
     /// True when something new may start there now.
     pub fn takes_jobs(&self) -> bool {
         let sound = self.problem.is_none() && self.strays.is_empty() && !self.clock.wrong;
-        self.link.is_some() && self.state == NodeState::Open && sound
+        let on = self.power.phase == PowerPhase::On;
+        self.link.is_some() && self.state == NodeState::Open && sound && on
+    }
+
+    /// True when something new may be planned there for when it is up: it is switched off, and comes up
+    /// when it is wanted.
+    pub fn comes_up(&self) -> bool {
+        !self.power.phase.is_on() && self.state == NodeState::Open && self.known
     }
 
     /// It has never told what it has.
     pub fn is_untold(&self) -> bool {
         self.link.is_none() && self.last_seen.is_none()
+    }
+
+    /// It was drained because it had not come up in time, or the program for that had failed.
+    pub fn came_late(&self) -> bool {
+        let NodeState::Drained { reason, by, .. } = &self.state else {
+            return false;
+        };
+        by == "controller" && (reason.starts_with(NOT_UP) || reason.starts_with(RESUME_FAILED))
+    }
+
+    /// True when nothing runs there any more, as far as is known.
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty() && self.strays.is_empty()
+    }
+
+    /// Its daemon is not there and does not come by itself: what ran there was given up.
+    pub fn is_gone(&self) -> bool {
+        self.link.is_none() && self.lost && self.given_up && self.jobs.is_empty()
     }
 
     /// True when it could be given as a whole now.
@@ -439,6 +481,11 @@ pub(crate) struct Link {
     pub lacks: Vec<&'static str>,
 }
 
+/// Why a node is drained that does not come up.
+pub(crate) const NOT_UP: &str = "it did not come up within";
+/// The same, where the program says so.
+pub(crate) const RESUME_FAILED: &str = "the resume program failed";
+
 /// Why a node is drained that the configuration has no longer.
 pub(crate) const NOT_CONFIGURED: &str = "it is no longer in the configuration";
 
@@ -464,6 +511,17 @@ fn node_state(node: &Node, used: &Amounts, idle: bool) -> NodeCondition {
         (NodeState::Down { .. }, _) => NodeCondition::Down,
         (NodeState::Drained { .. }, _) if node.jobs.is_empty() => NodeCondition::Drained,
         (NodeState::Drained { .. }, _) => NodeCondition::Draining,
+        (NodeState::Open, _) if node.power.phase == PowerPhase::OffWhenIdle => {
+            match node.jobs.is_empty() {
+                true => NodeCondition::Drained,
+                false => NodeCondition::Draining,
+            }
+        }
+        (NodeState::Open, _) if !node.power.phase.is_on() => match node.power.phase {
+            PowerPhase::TurningOff { .. } => NodeCondition::PoweringDown,
+            PowerPhase::Booting { .. } => NodeCondition::PoweringUp,
+            PowerPhase::Off { .. } | PowerPhase::On | PowerPhase::OffWhenIdle => NodeCondition::Off,
+        },
         (NodeState::Open, Some(_)) if node.clock.wrong => NodeCondition::Unhealthy,
         (NodeState::Open, _) if node.problem.is_some() => NodeCondition::Unhealthy,
         (NodeState::Open, Some(_)) => busy.to_owned(),

@@ -22,6 +22,7 @@ pub(crate) mod node_lost;
 pub(crate) mod node_reports;
 pub(crate) mod older_store;
 pub(crate) mod policy;
+pub(crate) mod power;
 pub(crate) mod preemption;
 pub(crate) mod queues;
 pub(crate) mod requests;

@@ -5,6 +5,7 @@ use crate::machine::availability::update_available;
 use crate::machine::older_store::procedures::end_unknown_on;
 use crate::machine::revocation::{drop_links, tell_revoked};
 use crate::procedures::node_lost::give_up_node;
+use crate::procedures::power::{ask_off, ask_on};
 use crate::queues::access::procedures::require_admin;
 use crate::queues::demand::procedures::mask;
 use crate::rooms::Rooms;
@@ -77,9 +78,16 @@ pub(crate) fn node_control(
         return Err(Refusal::invalid("no node is named"));
     }
     let ids: Vec<NodeId> = mask(&rooms.machine, names)?.iter().collect();
+    let mut refused = Vec::new();
     match action {
         NodeAction::Features { names } => rooms.machine.set_features(turn, caller, &ids, names)?,
         NodeAction::Revoke { reason } => revoke(rooms, turn, caller, &ids, reason)?,
+        NodeAction::PowerUp | NodeAction::PowerDown { .. } if !rooms.config.power.is_on() => {
+            let why = "nodes cannot be switched: [power] in cosy.toml names no suspend_program and resume_program";
+            return Err(Refusal::new(RefusalCode::WrongState, why));
+        }
+        NodeAction::PowerUp => ask_on(rooms, turn, &ids),
+        NodeAction::PowerDown { force } => refused = ask_off(rooms, turn, &ids, *force),
         NodeAction::Drain { .. } | NodeAction::Resume | NodeAction::Down { .. } => {
             for id in &ids {
                 node_control_one(rooms, turn, caller, *id, action);
@@ -88,8 +96,8 @@ pub(crate) fn node_control(
     }
     rooms.triggers.watch_configuration();
     Ok(Reply::Done {
-        changed: ids.len() as u64,
-        refused: Vec::new(),
+        changed: (ids.len() - refused.len()) as u64,
+        refused,
     })
 }
 
@@ -104,7 +112,10 @@ pub(crate) fn node_control_one(
     let by = caller.user.name.clone();
     let since = Some(now);
     let (state, kind, detail) = match action {
-        NodeAction::Features { .. } | NodeAction::Revoke { .. } => return,
+        NodeAction::Features { .. }
+        | NodeAction::Revoke { .. }
+        | NodeAction::PowerUp
+        | NodeAction::PowerDown { .. } => return,
         NodeAction::Resume => (NodeState::Open, EventKind::Resumed, String::new()),
         NodeAction::Drain { reason } => (
             NodeState::Drained {

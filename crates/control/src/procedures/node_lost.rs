@@ -15,7 +15,8 @@ pub(crate) fn check_nodes(rooms: &mut Rooms, turn: &mut Turn) {
     let (timeout, listened) = (rooms.config.policy.node_timeout, rooms.clocks.listened);
     let is_silent = |id: &NodeId| {
         let node = rooms.machine.node(*id);
-        !node.lost() && Span(listened.0 - node.heard().0) > timeout
+        let counts = node.power().phase.is_on() || !node.jobs().is_empty();
+        counts && !node.lost() && Span(listened.0 - node.heard().0) > timeout
     };
     let silent: Vec<NodeId> = rooms.machine.ids().filter(is_silent).collect();
     for id in silent {

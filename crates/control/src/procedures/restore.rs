@@ -70,12 +70,17 @@ pub(crate) fn reconfigure(rooms: &mut Rooms, turn: &mut Turn, mut config: Cluste
         }
         rooms.machine.node_mut(id).has_features_of_its_own();
     }
+    let mut new = BTreeSet::new();
     for spec in &config.nodes {
         if !rooms.machine.has_node(&spec.name) {
+            new.insert(spec.name.clone());
             rooms.machine.add(spec.clone());
         }
     }
     rooms.machine.hang_on(&config.switches);
+    rooms
+        .machine
+        .configure_power(&config.power, turn, |name| new.contains(name));
     let named: BTreeSet<&str> = config.nodes.iter().map(|n| n.name.as_str()).collect();
     let (there, gone) = rooms.machine.divided_by(&named);
     rooms.jobs.go_on_at(config.first_job.0);

@@ -467,6 +467,12 @@ impl Triggers {
         }
     }
 
+    /// Names of the nodes on which programs of triggers run or are ordered.
+    pub(crate) fn nodes_with_programs(&self) -> BTreeSet<&str> {
+        let runs = self.all.values().filter_map(|row| row.run.as_ref());
+        runs.map(|run| run.node.as_str()).collect()
+    }
+
     fn programs_on(&self, node: &str) -> Vec<(TriggerId, bool)> {
         let runs = self.all.values();
         let runs = runs.filter_map(|row| row.run.as_ref().map(|run| (row.id, run)));

@@ -498,6 +498,10 @@ pub struct World {
     /// Plans take their time: they come with [`World::plans_come`].
     pub slow_plans: bool,
     late_plans: Vec<Event>,
+    /// Programs that switch nodes do not end by themselves.
+    pub slow_programs: bool,
+    /// Programs that were run to switch nodes.
+    pub switched: Vec<PowerOrder>,
 }
 
 pub fn user(uid: u32, name: &str) -> User {
@@ -601,6 +605,16 @@ pub fn spec(name: &str) -> JobSpec {
 
 impl World {
     pub fn new(config: ClusterConfig) -> Self {
+        let mut world = Self::unconnected(config);
+        for n in 0..world.nodes.len() {
+            world.connect(n);
+        }
+        world.deliver_all();
+        world
+    }
+
+    /// No node's daemon has connected yet.
+    pub fn unconnected(config: ClusterConfig) -> Self {
         let now = Time::from_secs(1_000_000);
         let store = MemoryStore::default();
         let first = ClockReading {
@@ -623,7 +637,7 @@ impl World {
                 devices: Vec::new(),
             })
             .collect();
-        let mut world = Self {
+        Self {
             now,
             config,
             controller,
@@ -666,12 +680,9 @@ impl World {
             limits: Vec::new(),
             slow_plans: false,
             late_plans: Vec::new(),
-        };
-        for n in 0..world.nodes.len() {
-            world.connect(n);
+            slow_programs: false,
+            switched: Vec::new(),
         }
-        world.deliver_all();
-        world
     }
 
     /// Nodes with two FPGAs and two GPUs each: in turn alike, of two types, without a type.
@@ -852,6 +863,21 @@ impl World {
                 } else {
                     again.push(planned);
                 }
+            }
+            Effect::PlanWakes {
+                now,
+                until,
+                scheduler,
+            } => again.push(Event::WakesPlanned(scheduler.starts_until(now, until))),
+            Effect::Power(order) => {
+                if !self.slow_programs {
+                    again.push(Event::PowerEnded {
+                        program: order.program,
+                        nodes: order.nodes.clone(),
+                        failure: None,
+                    });
+                }
+                self.switched.push(*order);
             }
             Effect::Appraise {
                 appraisal,

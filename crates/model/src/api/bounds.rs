@@ -82,7 +82,9 @@ impl Request {
                         text("reason", reason, limits::COMMENT_BYTES)
                     }
                     NodeAction::Features { names: all } => names("features", all),
-                    NodeAction::Resume => Ok(()),
+                    NodeAction::Resume | NodeAction::PowerUp | NodeAction::PowerDown { .. } => {
+                        Ok(())
+                    }
                 }
             }
             Self::QueueControl { queue, .. } | Self::DeleteQueue { queue } => name("queue", queue),

@@ -151,4 +151,12 @@ pub enum NodeAction {
         /// All of them.
         names: Vec<String>,
     },
+    /// It is switched on, if it is off.
+    PowerUp,
+    /// It takes nothing new and is switched off when its jobs have ended.
+    PowerDown {
+        /// Its jobs are given up at once.
+        #[serde(default)]
+        force: bool,
+    },
 }

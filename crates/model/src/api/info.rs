@@ -230,6 +230,9 @@ pub struct NodeInfo {
     /// GPUs that jobs hold, by number.
     #[serde(default)]
     pub gpus_held: Vec<u32>,
+    /// Whether it is switched on; `None` where nobody has switched it yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power: Option<crate::PowerInfo>,
 }
 
 /// How a job that was waited for has ended.

@@ -6,7 +6,7 @@ use super::figures::{Counts, Figures};
 use super::text::Text;
 use cosy_model::JobState as S;
 use cosy_model::api::{NodeInfo, WHOLE_TURN};
-use cosy_slurm::node::{BaseState, HeldFor, NodeState};
+use cosy_slurm::node::{BaseState, HeldFor, NodeState, Power};
 use std::collections::BTreeMap;
 
 type OfJobs = (&'static str, &'static str, fn(&Counts) -> u64);
@@ -115,6 +115,10 @@ struct NodeCounts {
     draining: u64,
     silent: u64,
     reserved: u64,
+    powered_down: u64,
+    power_down: u64,
+    powering_up: u64,
+    powering_down: u64,
     cores: u64,
     cores_used: u64,
     memory: u64,
@@ -147,6 +151,13 @@ impl NodeCounts {
                 0 => self.drained += 1,
                 _ => self.draining += 1,
             }
+        }
+        match state.power() {
+            Power::On => {}
+            Power::Down => self.powered_down += 1,
+            Power::DownPending => self.power_down += 1,
+            Power::PoweringUp => self.powering_up += 1,
+            Power::PoweringDown => self.powering_down += 1,
         }
         self.silent += u64::from(state.is_silent());
         self.reserved += u64::from(state.held_for() == HeldFor::Reservation);
@@ -186,10 +197,12 @@ const NODES: &[OfNodes] = &[
     ("nodes_mixed", "Nodes some of whose cores are held.", |n| n.mixed),
     ("nodes_noresp", "Nodes that do not answer.", |n| n.silent),
     ("nodes_planned", "Nodes kept for a waiting job: not counted here.", |_| 0),
-    ("nodes_power_down", "Nodes to be switched off: there are none here.", |_| 0),
-    ("nodes_power_up", "Nodes to be switched on: there are none here.", |_| 0),
-    ("nodes_powered_down", "Nodes that are switched off: there are none here.", |_| 0),
-    ("nodes_powering_up", "Nodes that are being switched on: there are none here.", |_| 0),
+    ("nodes_power_down", "Nodes that are switched off when their jobs have ended.", |n| {
+        n.power_down
+    }),
+    ("nodes_power_up", "Nodes to be switched on: they are so at once here.", |_| 0),
+    ("nodes_powered_down", "Nodes that are switched off.", |n| n.powered_down),
+    ("nodes_powering_up", "Nodes that are being switched on.", |n| n.powering_up),
     ("nodes_reboot_issued", "Nodes that are booting: there are none here.", |_| 0),
     ("nodes_reboot_req", "Nodes that are to boot: there are none here.", |_| 0),
     ("nodes_resv", "Idle nodes that a reservation has.", |n| n.reserved),
@@ -209,7 +222,7 @@ const NODES_OF_PARTITION: &[OfNodes] = &[
     ("nodes_mem_free", "Memory of nodes that no process uses, in bytes.", |n| bytes(n.memory_free)),
     ("nodes_mem_tot", "Memory of nodes, in bytes.", |n| bytes(n.memory)),
     ("nodes_no_resp", "Nodes that do not answer.", |n| n.silent),
-    ("nodes_powering_down", "Nodes that are being switched off: there are none here.", |_| 0),
+    ("nodes_powering_down", "Nodes that are being switched off.", |n| n.powering_down),
     ("nodes_reboot_requested", "Nodes that are to boot: there are none here.", |_| 0),
 ];
 

@@ -387,6 +387,8 @@ impl<'a> ControllerReplay<'a> {
             Effect::TellDurable => self.controller.handle(now, Event::BecameDurable),
             // Nothing is left on a node that it could be told to clean up, and nobody asks
             // for new configurations.
+            // Nothing is switched off in a replay.
+            Effect::PlanWakes { .. } | Effect::Power(_) => {}
             Effect::Order { .. }
             | Effect::Heard { .. }
             | Effect::Describe { .. }

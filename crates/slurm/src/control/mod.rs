@@ -83,6 +83,7 @@ words! {
     Oneliner "oneliner" 1 "each record on one line from here on",
     Pidinfo "pidinfo" 3 "the job of a process of this host",
     Ping "ping" 3 "whether the controller is there",
+    Power "power" 3 "switch nodes on or off: up, down [asap|force] NODES",
     Quiet "quiet" 4 "say nothing but errors",
     Quit "quit" 4 "leave",
     Reboot "reboot" 3 "refused: nodes are not rebooted",

@@ -102,7 +102,10 @@ impl Reader {
     fn other(&mut self, line: &Line, name: &str, value: &str) {
         if means_nothing(name) {
             self.without_meaning.insert(name.to_owned());
-        } else if !self.priority(line, name, value) && !self.preempt(line, name, value) {
+        } else if !self.priority(line, name, value)
+            && !self.preempt(line, name, value)
+            && !self.power(line, name, value)
+        {
             self.lost(line, name, value);
         }
     }

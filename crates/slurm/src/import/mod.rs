@@ -16,6 +16,7 @@ mod ignored_names;
 pub mod lines;
 mod node_sets;
 mod nodes;
+mod power;
 mod preemption;
 mod priority;
 pub mod qos;
@@ -122,7 +123,8 @@ impl Reader {
             self.cluster.switch_wait.get_or_insert(usual);
         }
         let qos = self.all_qos(sources)?;
-        let queues = self.queues(&sets, &qos)?;
+        let mut queues = self.queues(&sets, &qos)?;
+        self.power_that_works(&mut queues);
         let names: BTreeSet<&str> = queues.iter().map(|queue| queue.name.as_str()).collect();
         let around = dump::Around {
             enforced: &self.cluster.enforced,
@@ -447,6 +449,44 @@ others = \"deny\"
         let got = imported(&conf, Some(DUMP), Some(&lost)).unwrap();
         assert!(got.accounts.unwrap().contains("\n#QOS - 'high'\n"));
         assert!(got.toml.contains("\"qos\"]"), "limits of 'high' would bind nobody: {}", got.toml);
+    }
+
+    #[test]
+    fn nodes_that_are_switched_off() {
+        let conf = "SuspendProgram=/p/off\nResumeProgram=/p/on\nSuspendTime=600\nSuspendTimeout=45\n\
+            SuspendRate=10\nSuspendExcNodes=n[1,3]:1,n2,x9,n4:y\nSuspendExcParts=day,gone\n\
+            SuspendExcStates=DOWN\nNodeName=n[1-4] CPUs=4 RealMemory=1000\n\
+            NodeName=c[1-2] CPUs=4 RealMemory=1000 State=CLOUD SuspendTime=60\nNodeName=d1 State=CLOUD\n\
+            PartitionName=day Nodes=n[1-4] SuspendTime=INFINITE\n\
+            PartitionName=night Nodes=n[1-2] PowerDownOnIdle=YES\n";
+        let got = imported(conf, None, None).unwrap();
+        for part in [
+            "\n[power]\nsuspend_program = [\"/p/off\"]\nresume_program = [\"/p/on\"]\n\
+             suspend_after = \"600s\"\nsuspend_timeout = \"45s\"\nresume_timeout = \"60s\"\n\
+             suspend_rate = 10\nkeep = [\"n[1,3]:1\", \"n2\"]\nkeep_queues = [\"day\"]\n",
+            "names = \"c[1-2]\"\ncores = 4\nmemory = \"1000M\"\ncloud = true\nsuspend_after = \"60s\"\n",
+            "names = \"d1\"\n\n",
+            "nodes = \"n[1-4]\"\nsuspend_after = \"off\"\n",
+            "nodes = \"n[1-2]\"\nsuspend_after = \"1s\"\n",
+        ] {
+            assert!(got.toml.contains(part), "{part} in {}", got.toml);
+        }
+        let report = got.notes.join("\n");
+        for lost in [
+            "x9",
+            "n4:y",
+            "SuspendExcParts=gone",
+            "State=CLOUD needs",
+            "DOWN is not",
+        ] {
+            assert!(report.contains(lost), "{lost} in {report}");
+        }
+        // One program alone switches nothing.
+        let half = conf.replace("ResumeProgram=/p/on\n", "");
+        let got = imported(&half, None, None).unwrap();
+        let none = |word: &&str| !got.toml.contains(word);
+        assert!(["[power]", "cloud", "suspend_after"].iter().all(none), "{}", got.toml);
+        assert!(got.notes.join("\n").contains("nothing is switched off"));
     }
 
     /// A user's line for all queues would hold where the one for a queue is left out.

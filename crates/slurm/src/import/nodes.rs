@@ -30,6 +30,7 @@ const KNOWN: &[&str] = &[
     "corespeccount",
     "cpuspeclist",
     "memspeclimit",
+    "suspendtime",
 ];
 
 /// Most memory or disk of a node that is taken for true, in MiB: an exbibyte.
@@ -44,7 +45,8 @@ impl Reader {
         }
         for (name, value) in &line.words {
             let lower = name.to_ascii_lowercase();
-            let told = lower == "state" && value.eq_ignore_ascii_case("unknown");
+            let known = |word: &str| value.eq_ignore_ascii_case(word);
+            let told = lower == "state" && (known("unknown") || known("cloud"));
             if !told && !KNOWN.contains(&lower.as_str()) {
                 self.note(line, &format!("{name}={value} is not carried over"));
             }
@@ -113,6 +115,10 @@ impl Reader {
             weight: number("weight")
                 .and_then(|own| u32::try_from(own).ok())
                 .filter(|own| *own != 1),
+            cloud: values
+                .get("state")
+                .is_some_and(|state| state.eq_ignore_ascii_case("cloud")),
+            after: self.suspend_after(line, values),
             ..Node::default()
         };
         if let Some(gres) = values.get("gres") {

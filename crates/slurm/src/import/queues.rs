@@ -40,6 +40,8 @@ const KNOWN: &[&str] = &[
     "qos",
     "rootonly",
     "tresbillingweights",
+    "suspendtime",
+    "powerdownonidle",
 ];
 
 /// Words without a counterpart that keep nobody out, in small letters, and what is different then.
@@ -210,6 +212,7 @@ impl Reader {
         let admits = admits(p.values, &self.cluster.enforced, qos, &mut p.closed);
         let said = (p.get("preemptmode"), p.get("gracetime"));
         let (preempt_mode, preempt_grace) = self.partition_preempt(p.line, p.name, said);
+        let after = self.suspend_after(p.line, p.values);
         let factor = self.number(&p, "priorityjobfactor", u64::from(u16::MAX));
         Queue {
             name: p.name.to_owned(),
@@ -229,6 +232,7 @@ impl Reader {
             billing: self.billing(p.line, p.name, p.get("tresbillingweights")),
             access: self.access(p),
             admits,
+            after,
             preempt_mode,
             preempt_grace,
         }

@@ -18,6 +18,10 @@ pub(super) struct Node {
     pub features: Vec<String>,
     /// `Weight`, where it is another one than that of all nodes that say nothing.
     pub weight: Option<u32>,
+    /// `State=CLOUD`.
+    pub cloud: bool,
+    /// `SuspendTime`; the inner `None` is never.
+    pub after: Option<Option<Span>>,
 }
 
 /// Which nodes a partition or a set has.
@@ -56,6 +60,8 @@ pub(super) struct Queue {
     pub state: &'static str,
     pub access: Access,
     pub admits: Admits,
+    /// `SuspendTime` and `PowerDownOnIdle` of the partition; the inner `None` is never.
+    pub after: Option<Option<Span>>,
     /// `PreemptMode` of the partition.
     pub preempt_mode: Option<PreemptMode>,
     /// `GraceTime` of the partition.
@@ -140,6 +146,23 @@ pub(super) struct Preemption {
     pub own_signal: bool,
 }
 
+/// Which nodes are switched off, and by what.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Power {
+    pub suspend: Option<String>,
+    pub resume: Option<String>,
+    pub failed: Option<String>,
+    /// `SuspendTime`; the inner `None` is never.
+    pub after: Option<Option<Span>>,
+    pub suspend_time: Option<Span>,
+    pub resume_time: Option<Span>,
+    pub suspend_rate: Option<u32>,
+    pub resume_rate: Option<u32>,
+    /// Host lists, perhaps with a number: `n[1-20]:4`.
+    pub keep: Vec<String>,
+    pub keep_queues: Vec<String>,
+}
+
 /// A rule at submission.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Rule {
@@ -180,6 +203,7 @@ pub(super) struct Cluster {
     pub enforced: Enforced,
     pub priority: Priority,
     pub preemption: Preemption,
+    pub power: Power,
     pub rules: Vec<Rule>,
     /// The script that judges submissions.
     pub lua: Option<String>,

@@ -3,7 +3,8 @@
 
 use super::node_sets::NodeSets;
 use super::records::{
-    Access, Admits, Billing, Cluster, Enforced, Members, Node, Preemption, Priority, Queue, Rule,
+    Access, Admits, Billing, Cluster, Enforced, Members, Node, Power, Preemption, Priority, Queue,
+    Rule,
 };
 use cosy_model::{Span, SwitchSpec, fold};
 use std::collections::BTreeSet;
@@ -42,6 +43,7 @@ pub(super) fn text(
     }
     priority(&mut out, &cluster.priority);
     preemption(&mut out, &cluster.preemption);
+    power(&mut out, &cluster.power);
     if let Some(path) = &cluster.lua {
         out.table("\n[submit]");
         out.text("lua", path);
@@ -75,6 +77,15 @@ impl TomlOutput {
     fn seconds(&mut self, key: &str, value: Option<Span>) {
         if let Some(span) = value {
             self.text(key, &format!("{}s", span.secs()));
+        }
+    }
+
+    /// `off` for what is never.
+    fn switchable(&mut self, key: &str, value: Option<Option<Span>>) {
+        match value {
+            Some(None) => self.text(key, "off"),
+            Some(after) => self.seconds(key, after),
+            None => {}
         }
     }
 
@@ -161,6 +172,10 @@ fn node(out: &mut TomlOutput, node: &Node) {
     if let Some(weight) = node.weight {
         out.plain("weight", weight);
     }
+    if node.cloud {
+        out.plain("cloud", true);
+    }
+    out.switchable("suspend_after", node.after);
 }
 
 /// What of the accounts binds jobs.
@@ -242,6 +257,41 @@ fn preemption(out: &mut TomlOutput, preemption: &Preemption) {
     }
     if preemption.own_signal {
         out.plain("own_signal", true);
+    }
+}
+
+/// Nothing where nothing is switched.
+fn power(out: &mut TomlOutput, power: &Power) {
+    if power.suspend.is_none() {
+        return;
+    }
+    out.table("\n[power]");
+    let programs = [
+        ("suspend_program", &power.suspend),
+        ("resume_program", &power.resume),
+        ("resume_fail_program", &power.failed),
+    ];
+    for (key, path) in programs {
+        if let Some(path) = path {
+            out.list(key, std::iter::once(path.as_str()));
+        }
+    }
+    out.switchable("suspend_after", power.after);
+    out.seconds("suspend_timeout", power.suspend_time);
+    // What holds in Slurm where nothing is said.
+    out.seconds("resume_timeout", power.resume_time.or(Some(Span::from_secs(60))));
+    for (key, rate) in [
+        ("suspend_rate", power.suspend_rate),
+        ("resume_rate", power.resume_rate),
+    ] {
+        if let Some(rate) = rate {
+            out.plain(key, rate);
+        }
+    }
+    for (key, names) in [("keep", &power.keep), ("keep_queues", &power.keep_queues)] {
+        if !names.is_empty() {
+            out.list(key, names.iter().map(String::as_str));
+        }
     }
 }
 
@@ -345,6 +395,7 @@ fn queue(out: &mut TomlOutput, queue: &Queue, cluster: &Cluster) {
     if queue.factor > 0 {
         out.plain("priority_factor", queue.factor);
     }
+    out.switchable("suspend_after", queue.after);
     billing(out, &queue.billing);
     if queue.preempt_mode.is_some() || queue.preempt_grace.is_some() {
         out.table("\n[queue.preemption]");

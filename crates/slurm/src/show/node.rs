@@ -42,6 +42,8 @@ pub fn sheet(node: &NodeInfo, zone: &TimeZone, release: &str) -> Sheet {
         // `scontrol show job -d` has them, job by job.
         cores_held: _,
         gpus_held: _,
+        // `state` tells it.
+        power: _,
     } = node;
     let features = features.join(",");
     let features = or_null(&features).to_owned();

@@ -1,7 +1,7 @@
 //! The words of `sinfo --states`. Source: sinfo(1), "NODE STATE
 //! CODES".
 
-use crate::node::{BaseState, HeldFor, NodeState};
+use crate::node::{BaseState, HeldFor, NodeState, Power};
 
 /// The words of `--states`, as Slurm lists them.
 pub const WORDS: &str = "unknown,down,idle,allocated,?,mixed,future,drain,drained,draining,\
@@ -25,6 +25,8 @@ pub enum Filter {
     Silent,
     /// Those that are held for somebody.
     HeldFor(HeldFor),
+    /// Those that are switched on, off or between.
+    Power(Power),
     /// A state that no node here is ever in.
     Never,
 }
@@ -45,9 +47,12 @@ impl Filter {
             "no_respond" | "nr" => Self::Silent,
             "planned" | "plnd" => Self::HeldFor(HeldFor::Job),
             "reserved" | "resv" => Self::HeldFor(HeldFor::Reservation),
+            "powering_down" => Self::Power(Power::PoweringDown),
+            "powered_down" | "pow_dn" => Self::Power(Power::Down),
+            "power_down" => Self::Power(Power::DownPending),
+            "powering_up" | "pow_up" => Self::Power(Power::PoweringUp),
             "?" | "future" | "futr" | "perfctrs" | "npc" | "cloud" | "completing" | "comp"
-            | "powering_down" | "powered_down" | "power_down" | "powering_up" | "pow_dn"
-            | "pow_up" | "fail" | "failing" | "failg" | "maint" | "reboot" | "reboot^" | "boot"
+            | "fail" | "failing" | "failg" | "maint" | "reboot" | "reboot^" | "boot"
             | "blocked" | "error" => Self::Never,
             _ => return None,
         })
@@ -64,6 +69,7 @@ impl Filter {
             Self::Draining => state.drains() && !idle,
             Self::Silent => state.is_silent(),
             Self::HeldFor(whom) => state.held_for() == whom,
+            Self::Power(power) => state.power() == power,
             Self::Never => false,
         }
     }

@@ -54,6 +54,7 @@ fn machine(node: &NodeInfo) -> Data {
         gpu_types: _,
         cores_held: _,
         gpus_held: _,
+        power: _,
     } = node;
     let Machine {
         arch,
@@ -115,6 +116,7 @@ fn standing(node: &NodeInfo, held_for: HeldFor) -> Data {
     if state.is_silent() {
         flags.push("NOT_RESPONDING".into());
     }
+    flags.extend(state.power().flag().map(Data::from));
     match state.held_for() {
         HeldFor::Nobody => {}
         HeldFor::Job => flags.push("PLANNED".into()),

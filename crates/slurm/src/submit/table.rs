@@ -349,7 +349,14 @@ pub static TABLE: [OptionEntry; 168] = [
     long(SRUN, "het-group", Value, "=N", Done, "part of the job to run in"),
     both(ALL, b'p', "partition", Value, "=NAME", Done, "queue"),
     long(SBATCH, "parsable", Nothing, "", Done, "print the bare job id"),
-    long(ALL, "power", Value, "=FLAGS", Accepted("power is not managed"), "power management"),
+    long(
+        ALL,
+        "power",
+        Value,
+        "=FLAGS",
+        Accepted("what jobs draw is not capped"),
+        "power management",
+    ),
     long(ALL, "prefer", Value, "=LIST", Done, "features to take first"),
     long(
         ALL,

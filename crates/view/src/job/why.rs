@@ -119,6 +119,10 @@ pub fn why(reason: &WaitReason, waiting: Waiting<'_>) -> String {
         WaitReason::NodesUnavailable => {
             "nodes that it needs are down, drained or not connected".to_owned()
         }
+        WaitReason::NodesOff => {
+            "nodes that it is to have are switched off or come up; they are switched on in time"
+                .to_owned()
+        }
         WaitReason::Reservation => "an accepted reservation is in the way".to_owned(),
         WaitReason::ReservationStart => "its reservation has not begun".to_owned(),
         WaitReason::ReservationGone => RESERVATION_GONE.to_owned(),

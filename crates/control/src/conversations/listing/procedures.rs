@@ -55,9 +55,14 @@ pub(crate) fn go_on_listing(rooms: &mut Rooms, turn: &mut Turn, mut list: List) 
         List::Reservations(list) => {
             list_reservations_piece(&rooms.config, &rooms.machine, &rooms.reservations, turn, list)
         }
-        List::Nodes(list) => {
-            list_nodes_piece(&rooms.machine, &rooms.queues, &rooms.planning, turn, list)
-        }
+        List::Nodes(list) => list_nodes_piece(
+            &rooms.config,
+            &rooms.machine,
+            &rooms.queues,
+            &rooms.planning,
+            turn,
+            list,
+        ),
         List::Wait(client) => {
             return go_on_waiting(
                 &rooms.config,

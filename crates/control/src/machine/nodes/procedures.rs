@@ -22,7 +22,10 @@ use crate::rooms::Rooms;
 use crate::turn::Turn;
 use cosy_model::api::NodeInfo;
 use cosy_model::node::{Figures, NodeSelf};
-use cosy_model::{EventKind, EventObject, JobId, NodeId, NodeState, Refusal, Span, limits};
+use cosy_model::{
+    EventKind, EventObject, JobId, NodeId, NodeState, PowerInfo, PowerPhase, Refusal, Span, Time,
+    limits,
+};
 use std::net::IpAddr;
 
 impl Machine {
@@ -160,6 +163,12 @@ pub(crate) fn register_one(
     let now = turn.now();
     let id = rooms.machine.node_ids[&from.name];
     let at = rooms.machine.links.get(&link).and_then(|l| l.address);
+    let known = rooms.machine.nodes[id.index()].boot_id.as_str();
+    // A controller that has just begun knows none.
+    let same_boot = known.is_empty() || known == from.boot_id;
+    rooms
+        .machine
+        .came_up(&rooms.config.power, turn, id, same_boot);
     let node = &mut rooms.machine.nodes[id.index()];
     let old_link = node.link.replace(link).filter(|old| *old != link);
     node.last_seen = Some(now);
@@ -215,6 +224,7 @@ impl Machine {
                 features: node.features.iter().cloned().collect(),
                 features_set: node.features_set,
                 lost: node.condition.down,
+                power: node.power.clone(),
             },
         };
         turn.record(record);
@@ -301,21 +311,39 @@ pub(crate) fn lose_node(rooms: &mut Rooms, turn: &mut Turn, id: NodeId) {
 
 /// Some nodes more; true when those were the last.
 pub(crate) fn list_nodes_piece(
+    config: &ClusterConfig,
     machine: &Machine,
     queues: &Queues,
     planning: &Planning,
     turn: &mut Turn,
     list: &mut NodeList,
 ) -> bool {
+    let now = turn.now();
     let each = WORK_FOR_NODE + queues.len();
     let piece = (PIECE_WORK / each).max(1);
     let next = list.told.len();
     let all = machine.nodes.len();
     let to = all.min(next.saturating_add(piece));
     turn.looked(((to - next) * each / WORK_FOR_NODE) as u64);
-    list.told
-        .extend((next..to).map(|at| node_info(machine, queues, planning, at)));
+    list.told.extend((next..to).map(|at| {
+        let mut info = node_info(machine, queues, planning, at);
+        info.power = machine.power_info(&config.power, NodeId(at as u32), now);
+        if let (true, Some(power)) = (info.reason.is_empty(), &info.power) {
+            info.reason = told_boot(power, now);
+        }
+        info
+    }));
     to == all
+}
+
+/// When a node that comes up is expected to be there.
+fn told_boot(power: &PowerInfo, now: Time) -> String {
+    match (power.phase, power.ready) {
+        (PowerPhase::Booting { .. }, Some(ready)) => {
+            format!("expected to be up in {}", Span::from_secs(ready.since(now).secs().max(1)))
+        }
+        _ => String::new(),
+    }
 }
 
 fn node_info(machine: &Machine, queues: &Queues, planning: &Planning, at: usize) -> NodeInfo {
@@ -333,6 +361,10 @@ fn node_info(machine: &Machine, queues: &Queues, planning: &Planning, at: usize)
             (NodeState::Drained { reason, .. } | NodeState::Down { reason, .. }, _) => {
                 reason.clone()
             }
+            (NodeState::Open, _) if node.power.phase == PowerPhase::OffWhenIdle => {
+                "it is switched off when its jobs have ended".to_owned()
+            }
+            (NodeState::Open, _) if !node.power.phase.is_on() => String::new(),
             (NodeState::Open, Some(problem)) => problem.clone(),
             (NodeState::Open, None) if node.clock.wrong => {
                 node.clock.ahead().map(told_skew).unwrap_or_default()
@@ -359,6 +391,7 @@ fn node_info(machine: &Machine, queues: &Queues, planning: &Planning, at: usize)
         gpu_types: node.devices.types().to_vec(),
         cores_held: node.cores.numbers(),
         gpus_held: node.devices.gpus_held(),
+        power: None,
     }
 }
 
