@@ -274,6 +274,14 @@ pub const PASS_GOOD_FOR: crate::Span = crate::Span::from_secs(60);
 pub const JOB_PORTS: usize = 64;
 /// Input of a step that is under way and not yet taken by all tasks, in bytes.
 pub const STDIN_WINDOW: u64 = 256 << 10;
+/// Connections of X clients that a command, or a step on one node, has open at once.
+pub const DISPLAY_CONNECTIONS: usize = 64;
+/// Bytes of one such connection that are under way in one direction and not yet taken.
+pub const DISPLAY_WINDOW: usize = 256 << 10;
+/// Most of them that are read at once.
+pub const DISPLAY_CHUNK: usize = 32 << 10;
+/// How long an X client may take to show its cookie.
+pub const DISPLAY_SETUP: std::time::Duration = std::time::Duration::from_secs(10);
 /// Most bytes of input or output in one frame.
 pub const STEP_CHUNK: usize = 256 << 10;
 /// Largest frame between a step's supervisors and its command, in bytes.

@@ -15,11 +15,13 @@
 //! signals). The command decides what the ends of tasks mean; the supervisors enforce the
 //! time limit, and the end of everything when the command is gone.
 
+mod display;
 mod frames;
 mod gpu_bind;
 mod samples;
 mod spec;
 
+pub use display::{DISPLAY_COOKIE_BYTES, DisplayEvent, DisplayFrame, DisplayNodes, DisplayRequest};
 pub use frames::{DownFrame, NodeEnd, Stream, TaskEnd, UpFrame};
 pub use gpu_bind::GpuBind;
 pub use samples::{JobSamples, Sample, Stretch};
@@ -162,6 +164,14 @@ pub enum StepAsk {
         /// The step as it is asked for.
         spec: Box<StepSpec>,
     },
+    /// The same, for a step with a [`StepSpec::display`]: a word of its own, so that a node daemon
+    /// that forwards none says so instead of starting it without.
+    StartWithDisplay {
+        /// The job in which the step is to run.
+        job: JobId,
+        /// The step as it is asked for.
+        spec: Box<StepSpec>,
+    },
     /// See a running step's output from now on, and what is kept of it. Answer:
     /// [`StepAnswer::Created`], then frames; input is not taken.
     Attach {
@@ -252,6 +262,7 @@ impl StepAsk {
     pub const fn job(&self) -> JobId {
         match self {
             Self::Start { job, .. }
+            | Self::StartWithDisplay { job, .. }
             | Self::Attach { job, .. }
             | Self::List { job }
             | Self::Usage { job }

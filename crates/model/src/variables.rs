@@ -88,6 +88,8 @@ pub const TRIGGER_ID: &str = "COSY_TRIGGER_ID";
 pub const NODENAME: &str = "COSY_NODENAME";
 /// Path of the socket of the node's daemon.
 pub const STEP_SOCKET: &str = "COSY_STEP_SOCKET";
+/// In what runs in an allocation with `--x11`: `JOB:NODES`, so that its steps have a display too.
+pub const X11: &str = "COSY_X11";
 /// Where the node reaches the controller, `HOST:PORT`.
 pub const CONTROLLER: &str = "COSY_CONTROLLER";
 /// `1` where nodes share a machine whose cores they do not keep apart.

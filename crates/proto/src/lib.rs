@@ -29,6 +29,7 @@ pub mod ticket;
 #[cfg(feature = "tls")]
 pub mod tls;
 pub mod words;
+pub mod x11;
 
 /// Version of the protocol that this program speaks. Messages are maps with field
 /// names, so neighbouring versions understand each other; a peer more than one apart

@@ -39,6 +39,9 @@ pub struct PeerAsk {
 pub enum PeerRequest {
     /// Start this part of a step. Chunks carry frames of [`crate::step`].
     Start(Box<StepOrder>),
+    /// The same, for a step with a [`cosy_model::step::StepSpec::display`]: a word of its own, so
+    /// that a daemon that forwards none refuses it.
+    StartWithDisplay(Box<StepOrder>),
     /// Go on with a hop that broke.
     Resume {
         /// The step whose hop broke.

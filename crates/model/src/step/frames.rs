@@ -1,5 +1,6 @@
 //! Frames between a command, the supervisors of its step, and the tasks.
 
+use super::display::DisplayFrame;
 use super::spec::Window;
 use crate::{End, OsText};
 use serde::{Deserialize, Serialize};
@@ -111,6 +112,8 @@ pub enum UpFrame {
         /// Why, in one line; may be empty.
         reason: String,
     },
+    /// What an X client on a node does; only in steps with a [`super::StepSpec::display`].
+    Display(DisplayFrame),
 }
 
 /// From the command to the tasks.
@@ -141,6 +144,9 @@ pub enum DownFrame {
         /// Node number and its share, by node.
         parts: Vec<(u32, OsText)>,
     },
+    /// What the real display does to an X client; only in steps with a
+    /// [`super::StepSpec::display`].
+    Display(DisplayFrame),
     /// The command has gone: end everything at once.
     Gone,
 }

@@ -1,6 +1,6 @@
 //! A step as it is asked for.
 
-use super::GpuBind;
+use super::{DisplayRequest, GpuBind};
 use crate::job::OpenMode;
 use crate::{MiB, OsText, Span, Time};
 use serde::{Deserialize, Serialize};
@@ -227,6 +227,9 @@ pub struct StepSpec {
     /// Container in which its tasks run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<Box<crate::Container>>,
+    /// Windows of its programs are shown on the display of the command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display: Option<DisplayRequest>,
 }
 
 impl StepSpec {
@@ -274,6 +277,7 @@ impl StepSpec {
             stopped: false,
             tell_bind: false,
             container: None,
+            display: None,
         }
     }
 }
