@@ -74,6 +74,8 @@ const SLURM_SCRIPT: &str = "slurm_script";
 pub const PLUGINS: &str = "plugins";
 /// Name of the directory with the files of a job's containers, its user's own.
 pub const CONTAINERS: &str = "containers";
+/// Name of the directory with the files that tell programs of steps the cookies of their displays.
+pub const DISPLAYS: &str = "displays";
 const EPILOG: &str = "epilog";
 /// Name of the file that says that it was ended because this node was alone.
 const ALONE: &str = "alone";
@@ -451,6 +453,7 @@ impl Spool {
     /// What a job has filled itself.
     fn put_all_away(&mut self, directory: &Path) -> io::Result<()> {
         self.put_away(&directory.join(CONTAINERS))?;
+        self.put_away(&directory.join(DISPLAYS))?;
         self.put_away(&directory.join(private_tmp::DIRECTORY))
     }
 

@@ -306,6 +306,7 @@ impl Step {
             UpFrame::Lost { nodes, reason } => self.lost.push((nodes, reason)),
             UpFrame::StdinTaken { bytes } => self.taken = bytes,
             UpFrame::Gather { .. } | UpFrame::Ending { .. } => {}
+            UpFrame::Display(_) => {}
             UpFrame::Abort { rank, code, reason } => self.aborts.push((rank, code, reason)),
         }
     }

@@ -34,6 +34,17 @@ const CLOSING: Duration = Duration::from_millis(100);
 const SHORT: Duration = Duration::from_secs(1);
 const SHORT_TIMES: u32 = 20;
 
+/// What is told of a node whose daemon does not know the word for a step with a display.
+const NO_DISPLAYS: &str = "its noded is of an older release, which forwards no displays (--x11)";
+
+/// The order to a child. One about a display is a word that older daemons refuse.
+fn start(order: Box<StepOrder>) -> PeerRequest {
+    match order.spec.display {
+        Some(_) => PeerRequest::StartWithDisplay(order),
+        None => PeerRequest::Start(order),
+    }
+}
+
 /// The way from a step's supervisor here to the one on a child node.
 pub struct Hop {
     /// Connections to other nodes.
@@ -59,7 +70,7 @@ impl Hop {
     pub async fn keep_up(self, order: Option<Box<StepOrder>>) {
         let since = order.is_none().then(Instant::now);
         let ask = match order {
-            Some(order) => self.ask(PeerRequest::Start(order)),
+            Some(order) => self.ask(start(order)),
             None => self.resume(),
         };
         self.keep_up_from(ask, since).await;
@@ -72,6 +83,10 @@ impl Hop {
             let asked_at = Instant::now();
             match self.pool.converse(&self.peer, &ask).await {
                 Ok(Reply::Refused(reason)) => {
+                    let reason = match cosy_proto::x11::is_unknown_word(&reason) {
+                        true => NO_DISPLAYS.to_owned(),
+                        false => reason,
+                    };
                     let reason = format!("node {}: {reason}", self.peer.node);
                     return self.lost(reason).await;
                 }

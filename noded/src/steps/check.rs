@@ -3,7 +3,9 @@
 //!
 //! Pure.
 
-use cosy_model::step::{JobPart, StepCommand, StepOrder, StepProgram, StepSpec};
+use cosy_model::step::{
+    DISPLAY_COOKIE_BYTES, JobPart, StepCommand, StepOrder, StepProgram, StepSpec,
+};
 use cosy_model::{OsText, limits};
 
 /// Checks what a command asks for, whatever the job has.
@@ -47,6 +49,9 @@ pub fn spec(spec: &StepSpec) -> Result<(), String> {
     if let Some(container) = &spec.container {
         container.check()?;
     }
+    if let Some(display) = &spec.display {
+        cookie(display.cookie.0.len())?;
+    }
     spec.programs.iter().try_for_each(program)
 }
 
@@ -69,6 +74,15 @@ fn long(what: &str, length: usize, most: usize) -> Result<(), String> {
     match length > most {
         true => Err(format!("{what} has {length} bytes, which is more than {most}")),
         false => Ok(()),
+    }
+}
+
+fn cookie(length: usize) -> Result<(), String> {
+    match length == DISPLAY_COOKIE_BYTES {
+        true => Ok(()),
+        false => Err(format!(
+            "the cookie for the display has {length} bytes, not {DISPLAY_COOKIE_BYTES}"
+        )),
     }
 }
 
@@ -217,6 +231,16 @@ mod tests {
                 s.container = Some(Box::new(container));
             },
             "--container-env: '-' is no name of a variable",
+        );
+        check(
+            |s| {
+                s.display = Some(cosy_model::step::DisplayRequest {
+                    nodes: Default::default(),
+                    cookie: OsText::from("short"),
+                    screen: 0,
+                });
+            },
+            "the cookie for the display has 5 bytes, not 16",
         );
         check(|s| s.programs.clear(), "a step has 1 to 4096 programs, not 0");
         check(|s| s.workdir = OsText::from("x"), "the working directory is no absolute path");

@@ -99,7 +99,10 @@ impl Steps {
         let owner = job.allocation.uid;
         let only_theirs = matches!(
             incoming.ask,
-            StepAsk::Start { .. } | StepAsk::Connect { .. } | StepAsk::Read { .. }
+            StepAsk::Start { .. }
+                | StepAsk::StartWithDisplay { .. }
+                | StepAsk::Connect { .. }
+                | StepAsk::Read { .. }
         );
         let root = incoming.uid == Uid(0) && !only_theirs;
         if incoming.uid == owner || root {
@@ -112,7 +115,9 @@ impl Steps {
     fn requested_on_first(&mut self, attempt: AttemptKey, incoming: IncomingStep) {
         let connection = incoming.connection;
         match incoming.ask {
-            StepAsk::Start { spec, .. } => self.start_requested(attempt, spec, connection),
+            StepAsk::Start { spec, .. } | StepAsk::StartWithDisplay { spec, .. } => {
+                self.start_requested(attempt, spec, connection)
+            }
             StepAsk::List { .. } => connection.finish(StepAnswer::Steps(self.list(attempt))),
             StepAsk::Usage { .. } => self.tell_usage(attempt, connection),
             StepAsk::Samples { .. } => self.tell_samples(attempt, connection),

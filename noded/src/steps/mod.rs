@@ -33,7 +33,7 @@ pub mod device_share;
 mod devices;
 mod end;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 pub mod layout;
 pub mod ledger;
 mod login_end;

@@ -42,7 +42,9 @@ impl Steps {
             return;
         }
         let job = match &ask.what {
-            PeerRequest::Start(order) => Some(order.key.attempt),
+            PeerRequest::Start(order) | PeerRequest::StartWithDisplay(order) => {
+                Some(order.key.attempt)
+            }
             PeerRequest::Resume { key } | PeerRequest::Limit { key, .. } => Some(key.attempt),
             PeerRequest::Holds { attempt, .. } => Some(*attempt),
             PeerRequest::Command { .. } => None,
@@ -55,7 +57,9 @@ impl Steps {
             }
         };
         match ask.what {
-            PeerRequest::Start(order) => self.part_requested(PartRequest { order, verdict }),
+            PeerRequest::Start(order) | PeerRequest::StartWithDisplay(order) => {
+                self.part_requested(PartRequest { order, verdict });
+            }
             PeerRequest::Resume { key } => self.resume(key, verdict),
             PeerRequest::Limit { key, limit } => {
                 let done = self.limit_of_part(key, limit).map(Verdict::Carry);

@@ -139,7 +139,9 @@ impl PendingRequest {
     fn bytes(&self) -> usize {
         match self {
             Self::Command(incoming) => match &incoming.ask {
-                StepAsk::Start { spec, .. } => bytes_of(spec),
+                StepAsk::Start { spec, .. } | StepAsk::StartWithDisplay { spec, .. } => {
+                    bytes_of(spec)
+                }
                 StepAsk::List { .. }
                 | StepAsk::Usage { .. }
                 | StepAsk::Samples { .. }

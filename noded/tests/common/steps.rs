@@ -147,6 +147,7 @@ impl Client {
             UpFrame::Started { .. }
             | UpFrame::StdinTaken { .. }
             | UpFrame::Gather { .. }
+            | UpFrame::Display(_)
             | UpFrame::Abort { .. }
             | UpFrame::Ending { .. } => {}
         }

@@ -416,6 +416,7 @@ impl Carrier<'_> {
             UpFrame::Started { .. }
             | UpFrame::Ending { .. }
             | UpFrame::Gather { .. }
+            | UpFrame::Display(_)
             | UpFrame::Abort { .. } => {}
         }
         None

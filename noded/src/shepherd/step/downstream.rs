@@ -99,6 +99,12 @@ impl Supervisor<'_> {
                 self.told_of_end(&up);
                 self.pass_up(came.raw.clone());
             }
+            UpFrame::Display(frame) => {
+                let of_it = |child: &super::run::Child| child.nodes.contains(&frame.node);
+                if self.children.get(at).is_some_and(of_it) {
+                    self.pass_up(came.raw.clone());
+                }
+            }
             UpFrame::StdinTaken { bytes } => self.input.child_took(at, bytes),
             UpFrame::Gather { round, parts } => self.exchange.child_gave(at, round, parts),
         }

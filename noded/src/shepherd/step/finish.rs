@@ -108,7 +108,8 @@ impl Supervisor<'_> {
     /// When nothing is left here (and on the head nowhere): writes the outcome, then
     /// tells.
     pub(super) fn conclude(&mut self) {
-        let over = !self.processes && self.is_drained() && self.concluded.is_none();
+        let drained = self.is_drained() && self.displays.is_left_alone();
+        let over = !self.processes && drained && self.concluded.is_none();
         let below = !self.head || self.children.iter().all(|c| c.over);
         if !over || !below {
             return;
@@ -117,6 +118,7 @@ impl Supervisor<'_> {
             return self.labels.finish();
         }
         self.exchange.sweep();
+        self.displays.close();
         let end = self.node_end();
         self.whole.node(self.node, &end);
         self.task

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! [`wait`] waits for events and [`run`] hands them on: to [`upstream`], [`downstream`],
-//! [`flow`] and [`finish`]. What is pure is in [`queue`], [`input`], [`gather`], [`tally`] and [`pattern`].
+//! [`flow`], [`x_clients`] and [`finish`]. What is pure is in [`queue`], [`input`], [`gather`], [`tally`] and [`pattern`].
 //!
 //! Must not know: the network, TLS, the configuration, what the ends of tasks mean to the
 //! command. Always holds: output is never reordered within a task and stream, and all of it
@@ -22,6 +22,9 @@
 //! is left when it is told.
 
 mod binding_report;
+mod display_file;
+mod display_socket;
+mod displays;
 mod downstream;
 mod environment;
 mod exchange;
@@ -48,6 +51,7 @@ mod upstream;
 mod wait;
 mod watchers;
 mod writer;
+mod x_clients;
 
 use super::signals::Signals;
 use super::{claim, keep};

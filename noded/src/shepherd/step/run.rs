@@ -1,5 +1,6 @@
 //! The loop of a step's supervisor: waits for whatever comes first and does it.
 
+use super::displays::Displays;
 use super::exchange::{Act, Exchange};
 use super::frame_socket::FrameSocket;
 use super::input::Input;
@@ -71,6 +72,8 @@ pub enum Ready {
     Line(u32),
     Helper,
     Writer,
+    DisplaySocket(usize),
+    Display(u32),
 }
 
 /// A step on this node.
@@ -109,6 +112,7 @@ pub struct Supervisor<'a> {
     pub(super) io_socket: IoSocket,
     pub(super) watchers: Watchers,
     pub(super) exchange: Exchange,
+    pub(super) displays: Displays,
     /// Of the tasks here; of everything that is known.
     pub(super) here: Tally,
     pub(super) whole: Tally,
@@ -172,6 +176,7 @@ impl<'a> Supervisor<'a> {
             io_socket: IoSocket::open().unwrap_or_default(),
             watchers: Watchers::new(task.order.layout.tasks),
             exchange,
+            displays: Displays::default(),
             here: Tally::default(),
             whole: Tally::default(),
             turn: 0,
@@ -207,9 +212,16 @@ impl<'a> Supervisor<'a> {
 
     /// Prepares the tasks; forks them at once where no files have to be opened before.
     fn begin_tasks(&mut self) {
-        let exchange = &mut self.exchange;
-        let begun =
-            start::begin(self.task, &self.ranks, |plan, task| exchange.equip(plan, task.rank));
+        match Displays::open(self.task, self.node) {
+            Ok(displays) => self.displays = displays,
+            Err(reason) => return self.nothing_runs(&reason),
+        }
+        let (exchange, displays) = (&mut self.exchange, &self.displays);
+        let begun = start::begin(self.task, &self.ranks, |plan, task| {
+            plan.environment
+                .extend(displays.variables().iter().cloned());
+            exchange.equip(plan, task.rank)
+        });
         match begun {
             Ok((begun, labels)) => {
                 self.labels = labels;
@@ -343,9 +355,12 @@ impl<'a> Supervisor<'a> {
         self.keep_time();
         self.do_exchange();
         self.feed();
+        self.displays.flush();
         if !self.processes {
             self.drain();
+            self.drain_displays();
         }
+        self.tell_displays();
         self.conclude();
         self.up.flush();
         for at in 0..self.children.len() {
@@ -395,6 +410,8 @@ impl<'a> Supervisor<'a> {
             Ready::Line(rank) => self.exchange.hear_task(rank),
             Ready::Helper => self.exchange.hear_helper(),
             Ready::Writer => self.hear_writer(),
+            Ready::DisplaySocket(at) => self.let_client_in(at),
+            Ready::Display(connection) => self.hear_client(connection),
         }
     }
 

@@ -97,6 +97,7 @@ impl Supervisor<'_> {
                 self.pass_down(&came.raw);
                 self.exchange.spread(parts);
             }
+            DownFrame::Display(frame) => self.obey_display(frame, came),
             DownFrame::Gone => self.command_gone(),
         }
         Some(())

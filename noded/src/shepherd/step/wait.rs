@@ -49,6 +49,12 @@ impl Supervisor<'_> {
         if let Some((fd, writes)) = self.labels.fd() {
             all.add(Ready::Writer, Some(fd), true, writes);
         }
+        for (at, fd) in self.displays.sockets() {
+            all.add(Ready::DisplaySocket(at), Some(fd), room, false);
+        }
+        for (connection, fd, reads, writes) in self.displays.clients() {
+            all.add(Ready::Display(connection), Some(fd), reads && room, writes);
+        }
         for (rank, fd, reads, writes) in self.exchange.lines() {
             all.add(Ready::Line(rank), Some(fd), reads, writes);
         }
@@ -92,6 +98,7 @@ impl Supervisor<'_> {
         timers.extend(forced.filter(|_| !self.up_gone).map(|s| s + LAST_WORDS));
         timers.extend(self.files_late());
         timers.extend(self.helper_late());
+        timers.extend(self.displays_late());
         let watchers = self.concluded.map(|since| since + WATCHERS);
         timers.extend(watchers.filter(|at| *at > Instant::now()));
         let Some(at) = timers.into_iter().min() else {
