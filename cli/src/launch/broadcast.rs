@@ -58,6 +58,7 @@ pub fn run(context: &Context, copy: &Broadcast) -> anyhow::Result<u8> {
             file: file.into(),
             size,
         })),
+        clients: None,
         signals,
         job_connection: None,
     };

@@ -2,6 +2,7 @@
 //! sends input, and notices the end of the job. It has a thread of its own, so that an interrupt
 //! works while the other half ([`super::session`]) waits to write output.
 
+use super::display::clients::{ClientFrames, Clients};
 use super::input::{Input, InputRead};
 use super::interrupt::{InterruptAction, InterruptMode, Interrupts};
 use super::outbox::Outbox;
@@ -13,7 +14,7 @@ use crate::allocation::job_connection::{JobConnection, JobEvent};
 use crate::exit::SIGNAL_BASE;
 use cosy_model::api::EndedJob;
 use cosy_model::node::KillCause;
-use cosy_model::step::DownFrame;
+use cosy_model::step::{DisplayFrame, DownFrame};
 use cosy_model::{Dialect, StepKey};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -58,6 +59,8 @@ pub struct Shared {
     announced: AtomicBool,
     /// Which tasks run and which have ended.
     pub progress: Mutex<Progress>,
+    /// What nodes have told of X clients.
+    client_frames: Mutex<ClientFrames>,
 }
 
 impl Shared {
@@ -76,12 +79,29 @@ impl Shared {
             ending: AtomicBool::new(false),
             announced: AtomicBool::new(false),
             progress: Mutex::new(progress),
+            client_frames: Mutex::default(),
         }))
     }
 
     /// The tasks have read so many bytes of input in all.
     pub fn taken(&self, bytes: u64) {
         self.taken.fetch_max(bytes, Ordering::AcqRel);
+        self.wake();
+    }
+
+    /// A node has told something of an X client.
+    pub fn client_told(&self, frame: DisplayFrame) {
+        if let Ok(mut frames) = self.client_frames.lock() {
+            frames.push(frame);
+        }
+        self.wake();
+    }
+
+    /// Nothing more comes from these nodes.
+    pub fn nodes_are_over(&self, nodes: &[u32]) {
+        if let Ok(mut frames) = self.client_frames.lock() {
+            nodes.iter().for_each(|node| frames.node_is_over(*node));
+        }
         self.wake();
     }
 
@@ -146,6 +166,8 @@ pub struct ControlThread {
     pub signals: SignalPipe,
     /// Input for the tasks; `None` when there is none, or no more.
     pub input: Option<Input>,
+    /// X clients whose windows are shown here; `None`: no windows are.
+    pub clients: Option<Clients>,
     /// The connection to the controller for the job that this command has submitted.
     pub job_connection: Option<JobConnection>,
     /// Whether the terminal is in raw mode.
@@ -207,6 +229,11 @@ impl State {
         let mut count = [0; 8];
         let _ = rustix::io::read(&shared.wake, &mut count);
         if shared.step_ended.load(Ordering::Acquire) {
+            if let (Some(clients), Ok(mut came)) =
+                (&mut self.control.clients, shared.client_frames.lock())
+            {
+                clients.finish(&mut came);
+            }
             return false;
         }
         if shared.kill.swap(false, Ordering::AcqRel) {
@@ -235,8 +262,18 @@ impl State {
             self.disconnect_at = None;
             let _ = self.control.shared.stream.shutdown(Shutdown::Both);
         }
+        self.serve_clients();
         self.outbox.send(&self.control.shared.stream);
         true
+    }
+
+    fn serve_clients(&mut self) {
+        let control = &mut self.control;
+        if let (Some(clients), Ok(mut came)) =
+            (&mut control.clients, control.shared.client_frames.lock())
+        {
+            clients.advance(&mut came, &mut self.outbox);
+        }
     }
 
     fn wait(&self) -> Ready {
@@ -247,6 +284,7 @@ impl State {
         let until = [
             attended.and_then(JobConnection::deadline),
             self.disconnect_at,
+            control.clients.as_ref().and_then(Clients::deadline),
         ];
         let now = Instant::now();
         let mut timeout = until
@@ -274,6 +312,7 @@ impl State {
         let attendant_at = attended
             .and_then(JobConnection::fd)
             .map(|fd| add(fd, PollFlags::IN));
+        fds.extend(control.clients.iter().flat_map(|c| c.fds(&self.outbox)));
         let timeout = timeout.and_then(|t| Timespec::try_from(t).ok());
         // After an interrupted or failed wait no descriptor is ready.
         let _ = poll(&mut fds, timeout.as_ref());

@@ -8,6 +8,7 @@
 
 pub mod broadcast;
 pub mod control_thread;
+pub mod display;
 pub mod ends;
 pub mod files;
 pub mod inbox;

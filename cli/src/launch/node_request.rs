@@ -9,7 +9,7 @@ use anyhow::{Context as _, anyhow};
 use cosy_model::Refusal;
 use cosy_model::limits::FRAME_BYTES;
 use cosy_model::step::{StepAnswer, StepAsk};
-use cosy_proto::frame;
+use cosy_proto::{frame, x11};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::AsFd;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -58,7 +58,7 @@ pub fn send(
             }
             Some(StepAnswer::Waits { reason }) => on_wait(&reason),
             Some(StepAnswer::Refused(refusal)) => {
-                return Err(StepRefused(refusal).into());
+                return Err(StepRefused(in_our_words(refusal)).into());
             }
             Some(StepAnswer::Created { key, layout, .. }) => {
                 return Ok(NodeReply::Step(Box::new(Step {
@@ -80,6 +80,18 @@ pub fn send(
                 return Ok(NodeReply::Other(other));
             }
         }
+    }
+}
+
+/// A daemon of an earlier release does not know what is asked for with a display.
+fn in_our_words(refusal: Refusal) -> Refusal {
+    match x11::is_unknown_word(&refusal.message) {
+        true => Refusal::new(
+            refusal.code,
+            "--x11: a node daemon on the way to the job is of an older release, which forwards no \
+             displays; leave out --x11 until it is upgraded",
+        ),
+        false => refusal,
     }
 }
 

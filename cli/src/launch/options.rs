@@ -4,7 +4,7 @@
 use super::interrupt::InterruptMode;
 use crate::job_options::JobOptions;
 use cosy_model::device::GpuRequest;
-use cosy_model::step::{Bind, Distribution, GpuBind};
+use cosy_model::step::{Bind, DisplayNodes, Distribution, GpuBind};
 use cosy_model::{Dialect, JobId, Span, StepId};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -62,6 +62,8 @@ pub struct RunOptions {
     pub pty: bool,
     /// Name of the MPI plugin, or `none`; without, the program tells (`--mpi`).
     pub mpi: Option<String>,
+    /// Nodes on which programs find a display that is shown on this one's (`--x11`).
+    pub x11: Option<DisplayNodes>,
     /// Program and arguments.
     pub command: Vec<OsString>,
     /// Copy of the program on the nodes, which is executed in its place; only in `srun`.

@@ -7,6 +7,9 @@ use rustix::net::SendFlags;
 use std::io;
 use std::os::unix::net::UnixStream;
 
+/// So many bytes that were sent are forgotten at once.
+const FORGET: usize = 1 << 20;
+
 /// Frames that wait to be sent.
 #[derive(Debug, Default)]
 pub struct Outbox {
@@ -31,6 +34,17 @@ impl Outbox {
         self.sent == self.buffer.len()
     }
 
+    /// How many bytes wait.
+    pub const fn waiting(&self) -> usize {
+        self.buffer.len() - self.sent
+    }
+
+    /// Drops all that waits.
+    pub fn clear(&mut self) {
+        self.buffer.clear();
+        self.sent = 0;
+    }
+
     /// Sends as much as the connection takes without blocking. On a broken connection the frames are
     /// dropped: the error shows itself where the connection is read.
     pub fn send(&mut self, to: &UnixStream) {
@@ -39,12 +53,21 @@ impl Outbox {
             match rustix::net::send(to, &self.buffer[self.sent..], flags) {
                 Ok(n) => self.sent += n,
                 Err(rustix::io::Errno::INTR) => {}
-                Err(e) if io::Error::from(e).kind() == io::ErrorKind::WouldBlock => return,
+                Err(e) if io::Error::from(e).kind() == io::ErrorKind::WouldBlock => {
+                    return self.forget_sent();
+                }
                 Err(_) => self.sent = self.buffer.len(),
             }
         }
-        self.buffer.clear();
-        self.sent = 0;
+        self.clear();
+    }
+
+    /// What is sent takes no memory, also where something always waits.
+    fn forget_sent(&mut self) {
+        if self.sent >= FORGET {
+            self.buffer.drain(..self.sent);
+            self.sent = 0;
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! tasks. Signals and input must not wait for that: they are in [`super::control_thread`].
 
 use super::control_thread::{ControlOutcome, ControlThread, Shared};
+use super::display::clients::Clients;
 use super::ends::Ends;
 use super::inbox::Inbox;
 use super::input::Input;
@@ -79,6 +80,8 @@ pub struct SessionResources {
     pub sinks: Sinks,
     /// Input for the tasks; `None`: the nodes open files, or there is no input.
     pub input: Option<Input>,
+    /// X clients whose windows are shown here; `None`: no windows are.
+    pub clients: Option<Clients>,
     /// Signals to this command.
     pub signals: SignalPipe,
     /// The connection to the controller for the job that this command has submitted.
@@ -128,6 +131,8 @@ struct Session {
     /// The first node of the step.
     node: String,
     killed: bool,
+    /// Windows of the step are shown here.
+    shows: bool,
     /// Time limit of reads that is set on the connection.
     read_timeout: Option<Duration>,
     /// When the tasks that still run are ended ([`SessionOptions::wait`]).
@@ -143,6 +148,7 @@ pub fn run(
     options: SessionOptions,
     resources: SessionResources,
 ) -> io::Result<Outcome> {
+    let shows = resources.clients.is_some();
     let shared = Shared::new(step.stream, Progress::new(&step.layout))?;
     let control = ControlThread {
         shared: Arc::clone(&shared),
@@ -150,6 +156,7 @@ pub fn run(
         key: step.key,
         signals: resources.signals,
         input: resources.input,
+        clients: resources.clients,
         job_connection: resources.job_connection,
         raw: options.raw,
         quiet: options.quiet,
@@ -173,6 +180,7 @@ pub fn run(
         options,
         key: step.key,
         killed: false,
+        shows,
         read_timeout: None,
         end_others_at: None,
     };
@@ -307,8 +315,12 @@ impl Session {
                     self.kill();
                 }
             }
-            UpFrame::NodeEnded { node, end } => self.ends.node_ended(node, &end),
+            UpFrame::NodeEnded { node, end } => {
+                self.clients_gone(&[node]);
+                self.ends.node_ended(node, &end);
+            }
             UpFrame::Lost { nodes, reason } => {
+                self.clients_gone(&nodes);
                 self.ends.lost(&nodes, &reason);
                 if self.options.dialect == Dialect::Slurm {
                     srun_messages::nodes_lost(&self.options.program, &self.ends.names(&nodes));
@@ -317,8 +329,19 @@ impl Session {
                 }
                 self.kill();
             }
+            UpFrame::Display(frame) => {
+                if self.shows {
+                    self.shared.client_told(frame);
+                }
+            }
             UpFrame::StdinTaken { bytes } => self.shared.taken(bytes),
             UpFrame::Abort { rank, code, reason } => self.aborted(rank, code, &reason),
+        }
+    }
+
+    fn clients_gone(&self, nodes: &[u32]) {
+        if self.shows {
+            self.shared.nodes_are_over(nodes);
         }
     }
 

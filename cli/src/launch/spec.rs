@@ -1,5 +1,6 @@
 //! Makes the request for a step out of the options of `cosy run` or `srun`.
 
+use super::display::{self, real::RealDisplay};
 use super::files::{self, StreamTarget, error, output};
 use super::input::{Input, InputSource};
 use super::multiprog;
@@ -10,7 +11,7 @@ use crate::{exit, submitter};
 use anyhow::{Context as _, anyhow};
 use cosy_model::job::MemoryRequest;
 use cosy_model::limits::{ARGUMENTS, NAME_BYTES};
-use cosy_model::step::{InputFrom, StepCommand, StepProgram, StepSpec};
+use cosy_model::step::{DisplayRequest, InputFrom, StepCommand, StepProgram, StepSpec};
 use cosy_model::{Container, Dialect, OsText, Span, variables};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -29,6 +30,8 @@ pub struct StepRequest {
     pub error: StreamTarget,
     /// Input that the command reads for the tasks; files of it are open already.
     pub input: Option<Input>,
+    /// Display that windows of the step are shown on.
+    pub display: Option<RealDisplay>,
 }
 
 /// The request for the step that the options describe.
@@ -48,6 +51,7 @@ pub fn step(options: &RunOptions) -> anyhow::Result<StepRequest> {
         run_copy(&mut programs, copy);
     }
     let job = &options.job;
+    let (request, display) = display(options)?.unzip();
     let spec = StepSpec {
         name,
         programs,
@@ -86,6 +90,7 @@ pub fn step(options: &RunOptions) -> anyhow::Result<StepRequest> {
         stopped: options.stopped,
         tell_bind: options.tell_bind,
         container: container(job)?,
+        display: request,
     };
     let input = open_input(&from, &spec.workdir)?;
     Ok(StepRequest {
@@ -93,7 +98,17 @@ pub fn step(options: &RunOptions) -> anyhow::Result<StepRequest> {
         output: out,
         error: err,
         input,
+        display,
     })
+}
+
+/// The display that windows are shown on, where that was asked for with the step or with the
+/// allocation around it.
+fn display(options: &RunOptions) -> anyhow::Result<Option<(DisplayRequest, RealDisplay)>> {
+    let job = options.inside.or_else(step_socket::current_job);
+    let nodes = display::nodes(options.x11, job);
+    let found = nodes.map(|nodes| display::real::find(nodes, options.dialect));
+    found.transpose()
 }
 
 /// Opens the input that the command reads for the tasks; `None` where supervisors open files.

@@ -1,5 +1,6 @@
 //! Connects to a running job's first node, starts a step there, and opens the targets of its output.
 
+use super::display::clients::Clients;
 use super::node_request::{self, NodeReply};
 use super::options::RunOptions;
 use super::session::{self, Outcome, SessionOptions, SessionResources, Step};
@@ -96,9 +97,12 @@ pub fn run_step(
         lines.iter().for_each(|line| say(program, line));
     }
     let sinks = sinks(options, &request, &step)?;
+    let display = request.display.take().zip(request.spec.display.clone());
+    let clients = display.map(|(real, asked)| Clients::new(program, real, asked, &step.layout));
     let resources = SessionResources {
         sinks,
         input: request.input.take(),
+        clients,
         signals,
         job_connection,
     };
@@ -142,7 +146,10 @@ pub fn start_step(
     let dialect = spec.dialect;
     let quiet_wait = quiet || dialect == Dialect::Slurm && spec.patience.is_some();
     let spec = Box::new(spec.clone());
-    let ask = StepAsk::Start { job, spec };
+    let ask = match spec.display {
+        Some(_) => StepAsk::StartWithDisplay { job, spec },
+        None => StepAsk::Start { job, spec },
+    };
     let mut waited = false;
     let mut on_wait = |reason: &str| {
         waited = true;

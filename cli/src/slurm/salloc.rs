@@ -2,17 +2,18 @@
 //! captures salloc-*.
 
 use super::messages::{error, fail, say};
-use super::srun::step_options::immediate;
+use super::srun::step_options::{immediate, x11};
 use super::submit;
 use super::waiting::{self, WaitOptions};
 use crate::allocation::finish::finish;
 use crate::allocation::job_connection::{Allocated, JobConnection};
 use crate::allocation::shell;
 use crate::launch::start::with_variables;
-use crate::launch::step_socket;
+use crate::launch::{display, step_socket};
 use crate::{Context, exit};
 use cosy_model::api::EndedJob;
-use cosy_model::{JobId, JobSpec, JobState, OsText, Program as Runs, variables};
+use cosy_model::step::DisplayNodes;
+use cosy_model::{Dialect, JobId, JobSpec, JobState, OsText, Program as Runs, variables};
 use cosy_slurm::environment::AllocationFacts;
 use cosy_slurm::getopt::GivenOption;
 use cosy_slurm::submit::components::passed_on;
@@ -33,6 +34,8 @@ struct SallocOptions {
     kill: Option<i32>,
     immediate: Option<Duration>,
     bell: bool,
+    /// Nodes on which programs of its steps find a display (`--x11`).
+    x11: Option<DisplayNodes>,
 }
 
 impl SallocOptions {
@@ -43,6 +46,7 @@ impl SallocOptions {
                 "no-shell" => salloc_options.no_shell = true,
                 "kill-command" => salloc_options.kill = Some(signal(found)?),
                 "immediate" => salloc_options.immediate = Some(immediate(found)?),
+                "x11" => salloc_options.x11 = Some(x11(found)?),
                 "bell" => salloc_options.bell = true,
                 "no-bell" => salloc_options.bell = false,
                 _ => {}
@@ -106,6 +110,9 @@ fn allocate(
     } else {
         "interactive"
     };
+    if let Err(fault) = check_display(salloc_options) {
+        return fail(SALLOC, &fault);
+    }
     let built = submit::job(context, SALLOC, job_options.clone(), Runs::Allocation, name);
     let built = built.and_then(|(mut spec, array)| {
         submit::components::add(context, further, &mut spec)?;
@@ -141,10 +148,34 @@ fn allocate(
         salloc_options,
         quiet: job_options.quiet,
         workdir: job_options.chdir.clone(),
-        variables: variables(&environment, &allocated),
+        variables: with_display(variables(&environment, &allocated), salloc_options, job),
         command,
     };
     inside.run(job_connection)
+}
+
+/// Windows of steps can be shown here, where that is asked for. Their commands connect to the display.
+///
+/// # Errors
+/// There is no display, or there will be no shell for such commands.
+fn check_display(salloc_options: &SallocOptions) -> Result<(), Fault> {
+    let Some(nodes) = salloc_options.x11 else {
+        return Ok(());
+    };
+    if salloc_options.no_shell {
+        let text = "--x11 is for steps from the shell of salloc; with --no-shell give it to srun";
+        return Err(Fault::error(text));
+    }
+    let found = display::real::find(nodes, Dialect::Slurm);
+    found.map(drop).map_err(|e| Fault::error(format!("{e:#}")))
+}
+
+/// Steps from the shell show windows as the allocation was asked for.
+fn with_display(all: OsText, salloc_options: &SallocOptions, job: JobId) -> OsText {
+    match salloc_options.x11 {
+        Some(nodes) => with_variables(&all, &display::variable(nodes, job).into()),
+        None => all,
+    }
 }
 
 /// The allocation without its variables, and the variables, which only the local command gets.

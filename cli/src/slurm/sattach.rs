@@ -147,6 +147,7 @@ fn follow(context: &Context, step: Step, label: bool, only: [Option<u32>; 2]) ->
     let resources = SessionResources {
         sinks: Sinks::to_streams(style).only_of(only),
         input: None,
+        clients: None,
         signals,
         job_connection: None,
     };

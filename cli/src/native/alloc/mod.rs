@@ -10,14 +10,15 @@ use crate::allocation::job_connection::{Allocated, JobConnection};
 use crate::allocation::shell;
 use crate::job_options::JobOptions;
 use crate::launch::start::with_variables;
-use crate::launch::{spec, step_socket};
+use crate::launch::{display, spec, step_socket};
 use crate::native::run::job;
-use crate::native::run::options::{job_args, max_wait, max_wait_args, mpi_arg};
+use crate::native::run::options::{job_args, max_wait, max_wait_args, mpi_arg, x11_arg};
 use crate::native::submit::options::words;
 use crate::native::{arg, last_time};
 use crate::{Context, exit, output};
 use clap::{ArgMatches, Command};
-use cosy_model::{OsText, variables};
+use cosy_model::step::DisplayNodes;
+use cosy_model::{Dialect, JobId, OsText, variables};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
@@ -29,6 +30,7 @@ pub fn command() -> Command {
         .after_help(AFTER)
         .args(job_args().filter(|a| !not_here.contains(&a.get_id().as_str())))
         .arg(mpi_arg())
+        .arg(x11_arg())
         .args(max_wait_args())
         .arg(arg::flag(
             "no-shell",
@@ -59,6 +61,8 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     if no_shell && !command.is_empty() {
         return Err(exit::usage("--no-shell runs no command"));
     }
+    let x11: Option<DisplayNodes> = matches.get_one("x11").copied();
+    check_display(x11, no_shell)?;
     let environment = spec::environment(&options)?;
     let mpi = matches.get_one::<String>("mpi").cloned();
     let choice = mpi.clone();
@@ -88,7 +92,8 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
         workdir: options.chdir.as_ref(),
         variables: variables(&environment, &allocated, choice.as_deref()),
         command,
-    };
+    }
+    .with_display(x11, job);
     let ended = local.run(&mut job_connection);
     let (exit_code, signal) = match &ended {
         Ok(ended) => (ended.exit_code, ended.signal),
@@ -98,6 +103,20 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
     // Not before the job was given back: the end of this connection ends it as cancelled.
     drop(job_connection);
     ended.map(|e| exit::of_end(e.exit_code, e.signal, !e.job_ended))
+}
+
+/// Windows of steps can be shown here, where that is asked for. Their commands connect to the display.
+///
+/// # Errors
+/// There is no display, or there will be no shell for such commands.
+fn check_display(x11: Option<DisplayNodes>, no_shell: bool) -> anyhow::Result<()> {
+    let Some(nodes) = x11 else { return Ok(()) };
+    if no_shell {
+        return Err(exit::usage(
+            "--x11 is for steps from the shell of calloc; with --no-shell give it to 'cosy run'",
+        ));
+    }
+    display::real::find(nodes, Dialect::Cosy).map(drop)
 }
 
 /// The variables of what runs in the allocation on this host.
@@ -124,6 +143,15 @@ struct LocalCommand<'a> {
 }
 
 impl LocalCommand<'_> {
+    /// Steps from the shell show windows as the allocation was asked for.
+    fn with_display(mut self, x11: Option<DisplayNodes>, job: JobId) -> Self {
+        if let Some(nodes) = x11 {
+            let variable = display::variable(nodes, job);
+            self.variables = with_variables(&self.variables, &variable.into());
+        }
+        self
+    }
+
     fn run(mut self, job_connection: &mut JobConnection) -> anyhow::Result<shell::ShellEnd> {
         let files = mpi_variables::prepare(self.program, &mut self.variables);
         let words = self.words();

@@ -118,6 +118,7 @@ fn attach(context: &Context, step: StepRef) -> anyhow::Result<u8> {
     let resources = SessionResources {
         sinks: Sinks::to_streams(style),
         input: None,
+        clients: None,
         signals: SignalPipe::new(&[])?,
         job_connection: None,
     };

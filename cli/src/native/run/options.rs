@@ -11,7 +11,7 @@ use crate::native::arg::{flag, number, parse_limit, value};
 use crate::native::submit::options::{args, container_args, gpus, words};
 use clap::{Arg, ArgMatches, Command};
 use cosy_model::limits::NODE_CORES;
-use cosy_model::step::{Bind, Distribution, GpuBind};
+use cosy_model::step::{Bind, DisplayNodes, Distribution, GpuBind};
 use cosy_model::{Dialect, JobId, Span, StepId};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -63,6 +63,7 @@ pub fn command() -> Command {
         .after_help(AFTER)
         .args(job_args())
         .args(step_args())
+        .arg(x11_arg())
         .args(output_args())
         .args(other_args())
         .args(container_args())
@@ -103,6 +104,15 @@ pub fn mpi_arg() -> Arg {
         "How tasks find each other: none, pmi, pmix, or a plugin (default: found out)",
     )
     .value_parser(mpi::parse)
+}
+
+/// `--x11`; for `calloc` too.
+pub fn x11_arg() -> Arg {
+    value("x11", "NODES", "Show windows here: of all nodes, or of the first or last one alone")
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_missing_value("all")
+        .value_parser(DisplayNodes::from_str)
 }
 
 /// `--wait-for` and `--immediate`; for `calloc` too.
@@ -196,6 +206,7 @@ impl RunOptions {
             multi_prog: m.get_one("multi-prog").cloned(),
             pty: m.get_flag("pty"),
             mpi: m.get_one("mpi").cloned(),
+            x11: m.get_one("x11").copied(),
             command: crate::native::arg::list(m, "words"),
             copy: None,
             interrupts: InterruptMode::default(),

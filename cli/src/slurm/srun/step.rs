@@ -80,6 +80,7 @@ pub fn options(
         kill_on_bad_exit: step_options.kill_on_bad_exit,
         multi_prog: program_file(srun_options),
         pty: step_options.pty,
+        x11: step_options.x11,
         mpi: mpi(step_options),
         command: if step_options.multi_prog {
             Vec::new()

@@ -3,7 +3,7 @@
 
 use crate::launch::supervisors;
 use cosy_model::JobId;
-use cosy_model::step::GpuBind;
+use cosy_model::step::{DisplayNodes, GpuBind};
 use cosy_slurm::getopt::GivenOption;
 use cosy_slurm::submit::binding::{self, CpuBind};
 use cosy_slurm::submit::options::SubmitOptions;
@@ -26,6 +26,8 @@ pub struct StepOptions {
     pub multi_prog: bool,
     /// The first task gets a terminal (`--pty`).
     pub pty: bool,
+    /// Nodes on which programs find a display (`--x11`).
+    pub x11: Option<DisplayNodes>,
     /// Name of the MPI plugin, or `none` (`--mpi`).
     pub mpi: Option<String>,
     /// The step may share cores with other steps of the job (`--overlap`).
@@ -93,6 +95,7 @@ impl StepOptions {
             }
             "multi-prog" => self.multi_prog = true,
             "pty" => self.pty = true,
+            "x11" => self.x11 = Some(x11(found)?),
             "mpi" => self.mpi = Some(text()),
             "overlap" => self.overlap = true,
             "cpu-bind" => self.cpu_bind = Some(binding::read(&text())?),
@@ -188,6 +191,15 @@ fn relative(text: &str) -> Result<u32, Fault> {
     Ok(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
+/// `--x11[=all|first|last|batch]`: on all nodes without a word.
+///
+/// # Errors
+/// Another word.
+pub fn x11(found: &GivenOption) -> Result<DisplayNodes, Fault> {
+    let nodes = found.text().to_ascii_lowercase().parse();
+    nodes.map_err(|why| Fault::error(format!("Invalid --x11 argument: {why}")))
+}
+
 /// `--immediate[=SECONDS]`: at most so long; a moment without a number.
 ///
 /// # Errors
@@ -218,12 +230,19 @@ mod tests {
         assert!(read("send-libs", "Yes").unwrap().send_libraries);
         assert!(!read("send-libs", "no").unwrap().send_libraries);
         assert_eq!(read("prolog", "none").unwrap().prolog, None);
+        assert_eq!(read("x11", "Last").unwrap().x11, Some(DisplayNodes::Last));
+        let alone = GivenOption {
+            name: "x11",
+            value: None,
+        };
+        assert_eq!(StepOptions::read(&[alone]).unwrap().x11, Some(DisplayNodes::All));
         for (name, value) in [
             ("wait", "x"),
             ("jobid", ""),
             ("immediate", "-1"),
             ("relative", "-1"),
             ("send-libs", "maybe"),
+            ("x11", "everywhere"),
         ] {
             assert!(read(name, value).is_err(), "{name}={value}");
         }

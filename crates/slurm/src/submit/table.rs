@@ -130,7 +130,7 @@ const BINDING: OptionSupport = Ignored("the system binds tasks to the cores of t
 const NOT_HERE: OptionSupport = Refused("the command runs here; give it to srun");
 
 /// The options, in the order in which the help lists them.
-pub static TABLE: [OptionEntry; 168] = [
+pub static TABLE: [OptionEntry; 169] = [
     both(SBATCH, b'a', "array", Value, "=INDEXES", Done, "make an array of these tasks"),
     both(ALL, b'A', "account", Value, "=NAME", Done, "charge the job to this account"),
     long(SRUN, "acctg-freq", Value, "=SPEC", PROFILING, "how often to take samples"),
@@ -497,7 +497,15 @@ pub static TABLE: [OptionEntry; 168] = [
         "x11",
         Perhaps,
         "[=WHERE]",
-        Refused("displays are not forwarded"),
+        Done,
+        "show windows here: of all nodes, or first, last",
+    ),
+    long(
+        SBATCH,
+        "x11",
+        Perhaps,
+        "[=WHERE]",
+        Refused("no command waits for a batch job that could show its windows: srun --x11 does"),
         "forward the display",
     ),
     long(ALL, "cluster-constraint", Value, "=LIST", NO_FEDERATION, "features of clusters"),
