@@ -13,7 +13,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -137,6 +137,56 @@ fn random_bytes() {
             }
             let _ = stream.write_all(&bytes);
         }
+    });
+}
+
+/// Whoever finds the port of a step's display: no display, no memory and no place is his.
+#[test]
+fn clients_of_displays_that_are_none() {
+    let mut chance = Chance::from_environment();
+    let mut c = cluster();
+    unharmed(&mut c, |c| {
+        let display = c.work().join("display:0");
+        let listener = UnixListener::bind(&display).unwrap();
+        let line = "echo $DISPLAY > named; mv named there; until [ -e go ]; do sleep 0.05; done";
+        let mut command = c.command(&["srun", "--x11", "sh", "-c", line]);
+        let mut srun = command.env("DISPLAY", &display).spawn().unwrap();
+        let there = c.work().join("there");
+        wait::until_true("the step has a display", || there.exists());
+        let name = fs::read_to_string(there).unwrap();
+        let number = name
+            .strip_prefix("localhost:")
+            .unwrap()
+            .strip_suffix(".0\n");
+        let port = 6000 + number.unwrap().parse::<u16>().unwrap();
+        let pids: Vec<u32> = c.shepherds().iter().map(|p| p.pid.unsigned_abs()).collect();
+        let pids = [pids, vec![srun.id()]].concat();
+        let connect = || TcpStream::connect(("127.0.0.1", port)).unwrap();
+        // Those that say nothing keep some places, and go on doing so.
+        let silent: Vec<TcpStream> = std::iter::repeat_with(connect).take(20).collect();
+        for _ in 0..500 {
+            let mut stream = connect();
+            let mut bytes = nonsense(&mut chance);
+            if let Some(first) = bytes.first_mut().filter(|_| chance.one_in(2)) {
+                *first = if chance.one_in(2) { b'l' } else { b'B' };
+            }
+            let _ = stream.write_all(&bytes);
+        }
+        for first in [b'l', b'B', b'x'] {
+            let mut stream = connect();
+            let flood = vec![first; 4 << 20];
+            let _ = stream.write_all(&flood);
+        }
+        for pid in pids {
+            let kib = system::peak_kib(pid);
+            assert!((1..GROWTH).contains(&kib), "it took {kib} KiB");
+        }
+        fs::write(c.work().join("go"), "").unwrap();
+        assert!(srun.wait().unwrap().success());
+        drop(silent);
+        // Once by the command itself, before the step.
+        listener.set_nonblocking(true).unwrap();
+        assert_eq!(listener.incoming().map_while(Result::ok).count(), 1);
     });
 }
 
