@@ -10,8 +10,9 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::io::{self, Read};
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// How long a display on another host may take to answer.
@@ -84,8 +85,9 @@ fn target(address: &DisplayAddress) -> io::Result<Target> {
             open(&target).map(|_| target)
         }
         DisplayPlace::Host { name, port } => {
-            let mut failure = io::Error::from(io::ErrorKind::NotFound);
-            for address in (&**name, *port).to_socket_addrs()? {
+            let mut failure = io::Error::other("no such host");
+            for ip in addresses(name) {
+                let address = SocketAddr::from((ip, *port));
                 match TcpStream::connect_timeout(&address, CONNECTING) {
                     Ok(_) => return Ok(Target::Address(address)),
                     Err(e) => failure = e,
@@ -94,6 +96,26 @@ fn target(address: &DisplayAddress) -> io::Result<Target> {
             Err(failure)
         }
     }
+}
+
+/// The addresses of a host. By `getent` for the reason that [`crate::users`] tells.
+fn addresses(name: &str) -> Vec<IpAddr> {
+    if let Ok(address) = name.parse() {
+        return vec![address];
+    }
+    if name.eq_ignore_ascii_case("localhost") {
+        return vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    }
+    let answer = Command::new("getent")
+        .args(["--", "ahosts", name])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    let answer = answer.map(|a| a.stdout).unwrap_or_default();
+    let text = String::from_utf8_lossy(&answer);
+    let streams = text.lines().filter(|line| line.contains("STREAM"));
+    let words = streams.filter_map(|line| line.split_whitespace().next());
+    words.filter_map(|word| word.parse().ok()).collect()
 }
 
 fn open(target: &Target) -> io::Result<OwnedFd> {
@@ -170,5 +192,39 @@ impl RealDisplay {
             target: Target::Socket(path.to_owned()),
             cookie: Some(cookie.to_vec()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_of_displays() {
+        let check = |name: &str, want: &[&str]| {
+            let want: Vec<IpAddr> = want.iter().map(|ip| ip.parse().unwrap()).collect();
+            assert_eq!(addresses(name), want, "{name}");
+        };
+        check("127.0.0.2", &["127.0.0.2"]);
+        check("::1", &["::1"]);
+        check("localhost", &["127.0.0.1", "::1"]);
+        check("-s", &[]);
+        check("no such host", &[]);
+    }
+
+    #[test]
+    fn names_in_files() {
+        let display = |text: &str, target: Target| {
+            let name = name_in_file(&address::parse(text).unwrap(), &target);
+            (name.family, name.address, String::from_utf8(name.number).unwrap())
+        };
+        let host = nix::unistd::gethostname().unwrap().into_encoded_bytes();
+        let at = |text: &str| Target::Address(text.parse().unwrap());
+        let local = (authority::LOCAL, host, "10".to_owned());
+        assert_eq!(display("localhost:10.0", at("127.0.0.1:6010")), local);
+        assert_eq!(display("[::1]:10", at("[::1]:6010")), local);
+        assert_eq!(display(":10", Target::Socket("/x".into())), local);
+        let far = (authority::INTERNET, vec![10, 0, 0, 1], "0".to_owned());
+        assert_eq!(display("far:0.1", at("10.0.0.1:6000")), far);
     }
 }

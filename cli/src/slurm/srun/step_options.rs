@@ -196,6 +196,9 @@ fn relative(text: &str) -> Result<u32, Fault> {
 /// # Errors
 /// Another word.
 pub fn x11(found: &GivenOption) -> Result<DisplayNodes, Fault> {
+    let Some(_) = found.value else {
+        return Ok(DisplayNodes::All);
+    };
     let nodes = found.text().to_ascii_lowercase().parse();
     nodes.map_err(|why| Fault::error(format!("Invalid --x11 argument: {why}")))
 }

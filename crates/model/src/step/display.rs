@@ -37,7 +37,7 @@ impl FromStr for DisplayNodes {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "" | "all" => Ok(Self::All),
+            "all" => Ok(Self::All),
             "first" | "batch" => Ok(Self::First),
             "last" => Ok(Self::Last),
             _ => Err("all, first, last or batch (the same as first) is needed".to_owned()),
@@ -116,12 +116,13 @@ mod tests {
             assert_eq!(got, want, "{nodes}");
         };
         check("all", 3, &[0, 1, 2]);
-        check("", 3, &[0, 1, 2]);
         check("first", 3, &[0]);
         check("batch", 3, &[0]);
         check("last", 3, &[2]);
         check("last", 1, &[0]);
         check("all", 0, &[]);
-        assert!("everywhere".parse::<DisplayNodes>().is_err());
+        for text in ["everywhere", "", "All"] {
+            assert!(text.parse::<DisplayNodes>().is_err());
+        }
     }
 }
