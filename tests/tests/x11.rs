@@ -255,6 +255,11 @@ fn steps_of_an_allocation_inherit_it() {
     let told = shown(&c, &display, &["calloc", "-N2", "--x11", "sh", "-c", line]).expect(0);
     assert_eq!(told.out.matches("100000 bytes each").count(), 2, "{told:?}");
     assert_eq!(told.out.matches("20 bytes each").count(), 1, "{told:?}");
+    // The file with the cookie goes with its step, not with the job.
+    let line =
+        format!("srun sh -c 'test -e $XAUTHORITY'; find {} -name Xauthority", c.dir().display());
+    let told = shown(&c, &display, &["salloc", "-Q", "-N2", "--x11", "sh", "-c", &line]).expect(0);
+    assert_eq!((&*told.out, &*told.err), ("", ""));
     // A command in a step finds the step's display: it goes through both.
     let line = "srun --overlap --x11 x-client 300000";
     let told = shown(&c, &display, &["srun", "--x11", "sh", "-c", line]).expect(0);
