@@ -273,7 +273,7 @@ mod tests {
         back began booked cancelled changed cleared clock_right clock_set clock_wrong \
         closed confirmed created dates_set degraded deleted down drained ended expired \
         extended failed found found_ended granted held in_use joined limit_cut limit_used_up lost \
-        low_use makes_room made moved node_lost not_replanned opened preempted spared \
+        low_use makes_room made moved node_lost not_replanned opened powered_down powered_up power_failed preempted spared \
         start_moved regrouped released removed repaired replanned requeue requeued resized \
         resumed resuming retried revoked set shared shortened started stopped \
         store_restored submitted suspended task_failed token triggered trigger_ended \

@@ -54,7 +54,7 @@ pub const FIELDS: &[(&str, Becomes)] = &[
     ("cpus_per_tres", Becomes::Own),
     ("crontab", Becomes::Refused),
     ("deadline", Becomes::Moment("deadline")),
-    ("delay_boot", Becomes::Nothing("nodes are not booted for jobs")),
+    ("delay_boot", Becomes::Nothing("nodes are not rebooted for jobs")),
     ("dependency", Becomes::Option("dependency")),
     ("end_time", Becomes::Own),
     ("environment", Becomes::Own),

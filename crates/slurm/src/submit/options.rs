@@ -711,7 +711,7 @@ mod tests {
         check(
             "--reboot",
             255,
-            "sbatch: error: --reboot is not available: nodes are not booted for jobs\n",
+            "sbatch: error: --reboot is not available: nodes are not rebooted for jobs\n",
         );
         let root = read("--uid=0", true).unwrap_err().text(Program::Sbatch);
         assert!(root.contains("not available"), "{root}");

@@ -124,7 +124,7 @@ const NO_FEDERATION: OptionSupport = Refused("clusters here know nothing of each
 const FREQUENCY: OptionSupport = Ignored("clock rates are left to the nodes");
 const PROFILING: OptionSupport = Ignored("nodes measure jobs as often as the site says");
 const CORES_COUNT: OptionSupport = Ignored("nodes are chosen by their cores");
-const NEVER_BOOTED: OptionSupport = Accepted("nodes are not booted for jobs");
+const NEVER_BOOTED: OptionSupport = Accepted("nodes are not rebooted for jobs");
 const BINDING: OptionSupport = Ignored("the system binds tasks to the cores of their job");
 
 const NOT_HERE: OptionSupport = Refused("the command runs here; give it to srun");
@@ -393,7 +393,7 @@ pub static TABLE: [OptionEntry; 169] = [
         "reboot",
         Nothing,
         "",
-        Refused("nodes are not booted for jobs"),
+        Refused("nodes are not rebooted for jobs"),
         "boot the nodes first",
     ),
     both(SRUN, b'r', "relative", Value, "=N", Done, "begin at this node of the job"),
