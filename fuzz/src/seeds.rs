@@ -14,7 +14,7 @@ use cosy_model::step::{
 };
 use cosy_model::workflow::{FlowEdge, FlowFilter, FlowSpec, FlowTask};
 use cosy_model::{
-    Amounts, ArraySpec, Attempt, Container, ContainerOptions, Dependency, End, EndCause, FlowId, Gid, JobId, JobSpec, MiB,
+    Amounts, ArraySpec, Attempt, Container, ContainerOptions, Dependency, DeviceUse, End, EndCause, FlowId, Gid, JobId, JobSpec, MiB,
     OsText, Program, QueueSpec, QueueState, Refusal, ReservationId, Span, StepId, Su, Time,
     TriggerEvent, TriggerId, TriggerSpec, Uid, TriggerTarget,
 };
@@ -360,7 +360,7 @@ fn reports() -> Vec<NodeReport> {
         },
         NodeReport::Started { key: key().into(), node: node(), at: NOW },
         NodeReport::Ended { key: key().into(), node: node(), end: ended(), drain: None },
-        NodeReport::Released { key: key().into(), node: node(), drain: Some("bad".into()) },
+        NodeReport::Released { key: key().into(), node: node(), drain: Some("bad".into()), devices: DeviceUse { energy_uj: Some(7), ..DeviceUse::default() } },
         NodeReport::Steps {
             key: key(),
             node: node(),

@@ -9,6 +9,7 @@ mod values;
 use crate::cgroup::Processes;
 use crate::devices::Devices;
 use crate::gpus::GpuSearch;
+use crate::samples::energy::EnergySearch;
 use cosy_config::Faults;
 use cosy_model::node::Allocation;
 use cosy_model::{CountedResources, Gid, MiB, Uid, variables};
@@ -112,6 +113,8 @@ pub struct Config {
     pub health_interval: Duration,
     /// What jobs use is measured.
     pub sampling: Sampling,
+    /// How the energy that jobs take is measured.
+    pub energy: EnergySearch,
     /// What control groups are used for.
     pub cgroups: CgroupUse,
     /// Jobs of users with a lower uid do not run here; root is a case of its own.
@@ -314,6 +317,7 @@ pub fn check_address(key: &str, text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::samples::energy::EnergySource;
 
     const KEY: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
@@ -430,7 +434,7 @@ mod tests {
                `gpu`, `device`, `other`, `features`, `plugins`, `private_tmp`, `container_tool`, \
                `prolog`, `epilog`, `health_check`, `hook_timeout`, `health_interval`, \
                `sample_interval`, `memory_stall`, `memory_stall_action`, `gpu_idle_limit`, `gpu_idle_action`, \
-               `cgroup`, `job_processes`, `min_uid`, `allow_root`, `log`; did you mean `name`?",
+               `energy`, `energy_dir`, `cgroup`, `job_processes`, `min_uid`, `allow_root`, `log`; did you mean `name`?",
             ],
         );
         check("name = 3", &["name must be a text, not integer"]);
@@ -448,7 +452,22 @@ mod tests {
                 "cores must be a whole number from 1 to 8192",
             ],
         );
+        check("energy = 'ipmi'", &["energy is 'auto', 'rapl', 'hwmon' or 'off', not 'ipmi'"]);
         check("[gpu]\ncount = 1", &["write [[gpu]] instead of [gpu]: there can be several"]);
+    }
+
+    #[test]
+    fn how_energy_is_measured() {
+        let search = |extra: &str| {
+            let text = format!("name = 'n'\ncontroller = 'h:1'\ncontroller_key = '{KEY}'\n{extra}");
+            let search = parse(&text, Path::new("/etc")).unwrap().energy;
+            (search.source, search.directory)
+        };
+        let usual = (EnergySource::Auto, PathBuf::from("/sys/class"));
+        assert_eq!(search(""), usual);
+        let own = (EnergySource::Rapl, PathBuf::from("/host/sys/class"));
+        assert_eq!(search("energy = 'rapl'\nenergy_dir = '/host/sys/class'"), own);
+        assert_eq!(search("energy = 'off'").0, EnergySource::Off);
     }
 
     #[test]

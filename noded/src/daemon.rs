@@ -26,7 +26,7 @@ use crate::node::{HookEnd, Node};
 use crate::nursery::NurseryEvent;
 use crate::peer::revoked::RevokedKeys;
 use crate::relay::{Relay, RelayEvent};
-use crate::samples::Measured;
+use crate::samples::Look;
 use crate::spool::Outcome;
 use crate::steps::serve::StepSocket;
 use crate::steps::table::StepEvent;
@@ -65,7 +65,7 @@ pub enum Event {
     /// A hook ended.
     Hook(HookEnd),
     /// What the jobs use was measured.
-    Sampled(Vec<Measured>),
+    Sampled(Look),
     /// Whether all GPUs are there, or why that is not known.
     GpuLook(Result<GpusFound, String>),
     /// The helper that looked for them has ended.
@@ -292,7 +292,7 @@ impl Daemon {
             Event::Health(result) => self.health(result),
             Event::GpuLook(result) => self.gpus_looked_at(result),
             Event::GpuLookOver => self.gpus.end(),
-            Event::Sampled(all) => self.sampled(&all),
+            Event::Sampled(found) => self.sampled(&found),
             Event::Nursery(event) => self.real(|node| node.nursery_event(event)),
             Event::ShepherdGone(key) => self.real(|node| node.shepherd_gone(key)),
             Event::Swept(key, outcome) => {

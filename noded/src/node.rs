@@ -177,7 +177,7 @@ impl Node {
         mut steps: Steps,
     ) -> Self {
         steps.sample_every(config.sampling.interval);
-        Self {
+        let mut node = Self {
             steps,
             fixed,
             config,
@@ -187,14 +187,21 @@ impl Node {
             children: HashMap::new(),
             reports: Vec::new(),
             protected: crate::detect::protected_from_oom(),
-        }
+        };
+        node.find_energy_meter();
+        node
     }
 
     /// Takes a new configuration for the hooks.
     pub fn reconfigure(&mut self, config: Arc<Config>) {
         self.steps.reconfigure(Arc::new(config.devices.clone()));
         self.steps.sample_every(config.sampling.interval);
-        self.config = config;
+        let before = std::mem::replace(&mut self.config, config);
+        let measured =
+            |config: &Config| (config.energy.clone(), config.sampling.interval.is_some());
+        if measured(&before) != measured(&self.config) {
+            self.find_energy_meter();
+        }
     }
 
     /// How many attempts are known.
@@ -243,6 +250,7 @@ impl Node {
 
     /// Removes what may go while jobs run on.
     pub fn leave(&self) {
+        self.steps.keep_use();
         self.fixed.cgroups.remove_parents();
     }
 }

@@ -6,6 +6,7 @@
 //! SPOOL/NODE/seen          how far the controller's store was then, signed
 //! SPOOL/NODE/epoch         the highest epoch that this node knows ([`crate::epoch`])
 //! SPOOL/NODE/lock          held by the one daemon that works on this node
+//! SPOOL/NODE/use           energy and GPU use of attempts so far ([`crate::samples::kept`])
 //! SPOOL/NODE/JOB.ATTEMPT/  one attempt (0711 as root, so that users reach their script)
 //!     launch               phase, start on both clocks, then the work as MessagePack (0600)
 //!     script               the job's script, owned by its user (0500)

@@ -10,7 +10,7 @@ use cosy_model::node::{
     Allocation, AllocationKey, AttemptKey, AttemptPhase, InventoryItem, KillCause, Launch,
     NodeReport, PrepareFailure,
 };
-use cosy_model::{End, EndCause, OsText, Span, Time, variables};
+use cosy_model::{DeviceUse, End, EndCause, OsText, Span, Time, variables};
 use cosy_proto::keys::PublicKey;
 use cosy_proto::ticket;
 use nix::libc;
@@ -255,6 +255,7 @@ impl VirtualNodes {
             key,
             node: node.to_owned(),
             drain: None,
+            devices: DeviceUse::default(),
         });
     }
 

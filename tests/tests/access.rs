@@ -460,6 +460,7 @@ fn a_node_speaks_only_for_itself() {
         user_cpu_us: 0,
         system_cpu_us: 0,
         peak_memory_bytes: 0,
+        devices: cosy_model::DeviceUse::default(),
     };
     let key = cosy_model::node::AttemptKey {
         job,

@@ -347,3 +347,52 @@ fn a_driver_that_hangs_holds_nobody_up() {
     let helpers = all.iter().filter(|p| p.command.contains("--find-gpus"));
     assert_eq!(helpers.count(), 1, "one at a time");
 }
+
+/// What GPUs did while a job had them is told after its end too.
+#[test]
+fn how_gpus_were_used_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let mailed = folder.path().join("mail");
+    let program = format!("cat > {0}.new; mv {0}.new {0}", mailed.display());
+    let options = Options::default();
+    let policy =
+        format!("{}mail_command = [\"/bin/sh\", \"-c\", '{program}', \"mail\"]\n", options.policy);
+    let options = Options {
+        noded: |_| format!("{CONFIGURED}sample_interval = '1s'\n"),
+        policy,
+        ..options
+    };
+    let c = Cluster::prepare(1, options);
+    // Busy for 27 %, with 3 GiB of its memory in use.
+    let gpu = "nvidia|Tesla T4|GPU-aaaa|0|1b|27|3221225472|0\n";
+    let Some(_fake) = FakeGpus::of_node_or_skip(&c, 0, gpu) else {
+        return;
+    };
+    let c = c.start_prepared();
+    let options = "--gres=gpu:1 --mail-type=END";
+    let job =
+        shell::submit(&c, &format!("{options} --wrap 'while ! [ -e go ]; do sleep 0.05; done'"));
+    c.until_state(job, JobState::Running);
+    wait::until("its GPU was measured", || {
+        let words = ["sstat", "-anPo", "TRESUsageInMax", "-j", &job.to_string()];
+        let said = c.run(&words).expect(0).out;
+        said.contains("gres/gpuutil").then_some(())
+    });
+    fs::write(c.work().join("go"), "").unwrap();
+    c.until_end(job).expect_state(JobState::Completed);
+    let id = job.to_string();
+    let told = c.run(&["cosy", "efficiency", &id]).expect(0).out;
+    assert!(told.contains("1 GPU 27% busy with 3.0G of their memory at most"), "{told}");
+    let seff = c.run(&["seff", &id]).expect(0).out;
+    let want = "GPU Efficiency: 27.00% of 1 GPU\nGPU Memory Utilized: 3.00 GB\n";
+    assert!(seff.contains(want), "{seff}");
+    let words = ["sacct", "-nPo", "TRESUsageInMax", "-j", &id];
+    let sacct = c.run(&words).expect(0).out;
+    assert!(sacct.contains(",gres/gpumem=3G,gres/gpuutil=27\n"), "{sacct}");
+    let lines = lines_on(200, &mut c.command(&["cosy", "efficiency"]));
+    assert!(lines[0].contains("  GPU%") && lines[1].contains(" 27%"), "{lines:#?}");
+    let mail = wait::until("a mail comes", || fs::read_to_string(&mailed).ok());
+    let want =
+        "1 GPU: busy for 27 % of the time, with 3G of memory on the node where they used most.";
+    assert!(mail.contains(want), "{mail}");
+}

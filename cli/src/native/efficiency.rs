@@ -12,6 +12,7 @@ use crate::{Context, exit, output, times};
 use clap::{ArgMatches, Command};
 use cosy_model::api::{JobField, JobFilter, Request, Table};
 use cosy_model::{JobState, Span, Time};
+use cosy_view::phrase::energy;
 use jiff::Zoned;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -23,7 +24,7 @@ const MARGIN: i64 = 25;
 /// Who used more than so much of what was asked for, in per cent, is told nothing.
 const ENOUGH: i64 = 50;
 
-const FIELDS: [JobField; 16] = [
+const FIELDS: [JobField; 20] = [
     JobField::Ref,
     JobField::Name,
     JobField::User,
@@ -40,13 +41,18 @@ const FIELDS: [JobField; 16] = [
     JobField::PeakMemory,
     JobField::UserCpu,
     JobField::SystemCpu,
+    JobField::Gpus,
+    JobField::GpuBusy,
+    JobField::GpuMemory,
+    JobField::Energy,
 ];
 
 const AFTER: &str = "\
 CORES% is the CPU time of all jobs in per cent of the time that they held their cores, MEM% the
 most memory of each job on a node in per cent of what it asked for there, by how long it ran,
 TIME% the run time in per cent of the time limits. IDLE is what was held and not used, in core
-hours: those with most of it come first.
+hours: those with most of it come first. GPU% is how busy GPUs were while they were held, ENERGY an
+estimate: a share by cores of what nodes took; both are there where nodes have measured them.
 
   cosy efficiency                        your jobs of the last 30 days, by name
   cosy efficiency 12                     one job in words
@@ -207,6 +213,10 @@ struct Sum {
     memory: Share,
     /// Run time of time limits, in milliseconds.
     time: Share,
+    /// Time in which GPUs were busy of the time that they were held, in microseconds.
+    gpus: Share,
+    /// In joules, where some of it is known.
+    energy: Option<u64>,
 }
 
 impl Sum {
@@ -227,6 +237,16 @@ impl Sum {
         if let Some(limit) = job.limit() {
             self.time.add(ran, limit.ms());
         }
+        if let (Some(busy), Some(gpus)) = (job.number(JobField::GpuBusy), job.some(JobField::Gpus))
+        {
+            let held = ran.saturating_mul(gpus);
+            self.gpus
+                .add(held.saturating_mul(busy), held.saturating_mul(1000));
+        }
+        if let Some(joules) = job.number(JobField::Energy) {
+            let before = self.energy.unwrap_or(0);
+            self.energy = Some(before.saturating_add(joules.unsigned_abs()));
+        }
     }
 
     fn idle_ms(&self) -> i128 {
@@ -239,7 +259,8 @@ impl Sum {
             by.word(): who, "jobs": self.jobs, "not_completed": self.failed,
             "core_hours": hours(self.cores.whole), "idle_core_hours": hours(self.idle_ms()),
             "cores_percent": self.cores.percent(), "memory_percent": self.memory.percent(),
-            "time_percent": self.time.percent(),
+            "time_percent": self.time.percent(), "gpus_percent": self.gpus.percent(),
+            "energy_joules": self.energy,
         })
     }
 }
@@ -264,7 +285,7 @@ fn text(lines: &[(String, Sum)], by: By, style: TableStyle) -> String {
                 everyone's\n"
             .to_owned();
     }
-    let heads = [
+    let mut heads = vec![
         ColumnHead::left(&by.word().to_uppercase()).cut(8),
         ColumnHead::right("JOBS"),
         ColumnHead::right("NOT COMPLETED"),
@@ -274,6 +295,10 @@ fn text(lines: &[(String, Sum)], by: By, style: TableStyle) -> String {
         ColumnHead::right("MEM%"),
         ColumnHead::right("TIME%"),
     ];
+    let gpus = lines.iter().any(|(_, sum)| sum.gpus.whole > 0);
+    let power = lines.iter().any(|(_, sum)| sum.energy.is_some());
+    heads.extend(gpus.then(|| ColumnHead::right("GPU%")));
+    heads.extend(power.then(|| ColumnHead::right("ENERGY")));
     let hours = |ms: i128| format!("{:.1}", ms as f64 / 3_600_000.0);
     let percent = |share: Share| {
         share
@@ -281,7 +306,7 @@ fn text(lines: &[(String, Sum)], by: By, style: TableStyle) -> String {
             .map_or_else(String::new, |p| format!("{p}%"))
     };
     let row = |(who, sum): &(String, Sum)| {
-        let cells = [
+        let mut cells = vec![
             who.clone(),
             sum.jobs.to_string(),
             sum.failed.to_string(),
@@ -291,6 +316,8 @@ fn text(lines: &[(String, Sum)], by: By, style: TableStyle) -> String {
             percent(sum.memory),
             percent(sum.time),
         ];
+        cells.extend(gpus.then(|| percent(sum.gpus)));
+        cells.extend(power.then(|| sum.energy.map_or_else(String::new, energy)));
         cells.into_iter().map(Into::into).collect()
     };
     let rows: Vec<_> = lines.iter().map(row).collect();
@@ -320,7 +347,8 @@ fn job_json(job: Used<'_>) -> Json {
     json!({
         "job": job.table.text(job.row, JobField::Ref), "cores_percent": job.cores_percent(),
         "memory_percent": job.memory_percent(), "time_percent": job.time_percent(),
-        "would_do": enough(job),
+        "gpus_percent": job.gpu_percent(), "gpu_memory_bytes": job.number(JobField::GpuMemory),
+        "energy_joules": job.number(JobField::Energy), "would_do": enough(job),
     })
 }
 
@@ -383,7 +411,7 @@ fn rounded_up(mib: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cosy_model::api::Column;
+    use cosy_model::api::{Column, NO_NUMBER};
 
     const MINUTE: i64 = 60_000;
 
@@ -435,6 +463,37 @@ mod tests {
         let json = sums(&all, By::Name, &now())[0].1.json(By::Name, "long");
         assert_eq!(json["idle_core_hours"], 9.0);
         assert_eq!(json["cores_percent"], 10);
+    }
+
+    #[test]
+    fn gpus_and_energy_where_they_are_known() {
+        let rows: [Row; 2] = [
+            ("a", "ann", 60, 1, 60, 5, 10, 60),
+            ("b", "bob", 60, 1, 60, 5, 10, 60),
+        ];
+        let mut all = table(&rows);
+        let set = |all: &mut Table, field: JobField, numbers: Vec<i64>| {
+            let at = FIELDS.iter().position(|f| *f == field).unwrap();
+            all.columns[at] = Column::Numbers(numbers);
+        };
+        set(&mut all, JobField::Energy, vec![7_200, NO_NUMBER]);
+        set(&mut all, JobField::Gpus, vec![2, 0]);
+        set(&mut all, JobField::GpuBusy, vec![420, NO_NUMBER]);
+        let lines = text(&sums(&all, By::User, &now()), By::User, TableStyle::default());
+        let want = "USER  JOBS  NOT COMPLETED  CORE HOURS  IDLE  CORES%  MEM%  TIME%  GPU%  ENERGY\n\
+                    ann      1              0         1.0   0.0    100%   50%   100%   42%  2.0 Wh\n\
+                    bob      1              0         1.0   0.0    100%   50%   100%              \n";
+        assert_eq!(lines.replace(" \n", "\n").trim_end(), want.replace(" \n", "\n").trim_end());
+        let json = job_json(Used {
+            table: &all,
+            row: 0,
+        });
+        assert_eq!((&json["gpus_percent"], &json["energy_joules"]), (&42.into(), &7200.into()));
+        let used = job_text(Used {
+            table: &all,
+            row: 0,
+        });
+        assert!(used.contains("2 GPUs 42% busy, an estimated 2.0 Wh, 1h of 1h"), "{used}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::units::bytes;
 use cosy_model::step::JobSamples;
 use cosy_model::{MiB, Span};
+use cosy_view::phrase::energy;
 
 /// From nothing to all.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -43,6 +44,10 @@ pub fn lines(all: &JobSamples, blocks: bool) -> Vec<(String, String)> {
     ];
     let latest = all.samples.last();
     lines.extend(gpus(all, levels));
+    if let Some(joules) = all.devices.energy_joules() {
+        let text = format!("{} so far, estimated from what the node takes", energy(joules));
+        lines.push(("energy".to_owned(), text));
+    }
     let disks = latest.and_then(|s| Some((s.read_bytes?, s.written_bytes?)));
     if let Some((read, written)) = disks.filter(|(read, written)| read + written > 0) {
         lines.push(("disks".to_owned(), format!("{} read, {} written", size(read), size(written))));
@@ -168,6 +173,14 @@ mod tests {
             .iter_mut()
             .for_each(|sample| sample.gpu_busy = None);
         assert_eq!(told(&all)[2], "GPU: 3.0G of 32.0G of memory");
+    }
+
+    #[test]
+    fn energy_that_is_measured() {
+        let mut all = samples(&[(0, 0), (1, 1)]);
+        all.devices.energy_uj = Some(7_200_000_000);
+        let told = told(&all);
+        assert_eq!(told[2], "energy: 2.0 Wh so far, estimated from what the node takes");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::units::{brief, bytes, micros};
 use cosy_model::api::{JobField, Table};
 use cosy_model::step::JobUse;
 use cosy_model::{JobState, MiB, Span};
+use cosy_view::phrase::energy;
 
 /// The use of a job whose record says nothing of it yet, because it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,6 +97,11 @@ impl Used<'_> {
         percent(self.number(JobField::Elapsed)?, self.limit()?.0)
     }
 
+    /// Per cent of its time in which something ran on its GPUs, on average over them.
+    pub fn gpu_percent(self) -> Option<i64> {
+        self.number(JobField::GpuBusy).map(|permille| permille / 10)
+    }
+
     /// One line: `3.2 of 64 cores (1h of CPU time), 3.0G of 64G of memory, 41m of 4h`. Of a job that
     /// runs as it is now.
     pub fn line(self, live: Option<LiveUse>) -> String {
@@ -104,7 +110,12 @@ impl Used<'_> {
         if !has_begun || state == Some(JobState::Waiting) {
             return String::new();
         }
-        let parts = [self.cores(live), self.memory(live)];
+        let parts = [
+            self.cores(live),
+            self.memory(live),
+            self.gpus(),
+            self.energy(),
+        ];
         let mut parts: Vec<String> = parts.into_iter().flatten().collect();
         // Alone it says no more than start and end.
         if !parts.is_empty() {
@@ -148,6 +159,24 @@ impl Used<'_> {
             Some(mib) => format!("{} of {} of memory{when}", bytes(used), MiB(mib.unsigned_abs())),
             None => format!("{} of memory{when}", bytes(used)),
         })
+    }
+
+    /// Of one that has ended: `2 GPUs 45% busy`, with the most memory of a node's GPUs.
+    fn gpus(self) -> Option<String> {
+        let busy = self.gpu_percent()?;
+        let count = self.some(JobField::Gpus).unwrap_or(1);
+        let word = if count == 1 { "GPU" } else { "GPUs" };
+        let memory = self.some(JobField::GpuMemory);
+        let memory = memory.map_or_else(String::new, |most| {
+            format!(" with {} of their memory at most", bytes(most))
+        });
+        Some(format!("{count} {word} {busy}% busy{memory}"))
+    }
+
+    /// Of one that has ended.
+    fn energy(self) -> Option<String> {
+        let joules = self.number(JobField::Energy)?;
+        Some(format!("an estimated {}", energy(joules.unsigned_abs())))
     }
 
     fn time(self) -> Option<String> {
@@ -205,6 +234,21 @@ mod tests {
         assert_eq!(used.line(None), want);
         let percents = (used.cores_percent(), used.memory_percent(), used.time_percent());
         assert_eq!(percents, (Some(25), Some(4), Some(17)));
+        let mut numbers = ENDED.to_vec();
+        numbers.extend([
+            (JobField::Gpus, 2),
+            (JobField::GpuBusy, 459),
+            (JobField::GpuMemory, 3 << 30),
+            (JobField::Energy, 4_400_000),
+        ]);
+        let table = job("completed", "12", &numbers);
+        let used = Used {
+            table: &table,
+            row: 0,
+        };
+        let want = "2.0 of 8 cores (1h22m of CPU time), 3.0G of 64G of memory at most, \
+                    2 GPUs 45% busy with 3.0G of their memory at most, an estimated 1.2 kWh, 41m of 4h";
+        assert_eq!(used.line(None), want);
         let tasks = job("completed", "12_[1-4]", &ENDED);
         assert_eq!(
             Used {

@@ -89,6 +89,8 @@ fn job(context: &Context, query: &Query, word: &str) -> u8 {
         if runs && named {
             let row = &Row {
                 live: live(&mut used, context, row),
+                // It was asked by then.
+                live_devices: used.get(&row.job.raw_id()).map(|job| job.devices.into()),
                 ..*row
             };
             let cells = query.columns.iter().map(|c| cell(c.field, row, &look));
@@ -123,5 +125,7 @@ fn live(used: &mut BTreeMap<i64, JobUse>, context: &Context, row: &Row<'_>) -> O
         user_us: signed(used.user_cpu_us),
         system_us: signed(used.system_cpu_us),
         peak_bytes: signed(used.memory_bytes),
+        read_bytes: used.read_bytes.map(signed),
+        written_bytes: used.written_bytes.map(signed),
     })
 }

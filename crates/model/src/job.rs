@@ -1,6 +1,7 @@
 //! Jobs: what a user asks for, what becomes of it, and how it ends.
 
 mod array;
+mod device_use;
 mod end;
 mod request;
 mod requeue;
@@ -8,6 +9,7 @@ mod switches;
 mod task_indices;
 
 pub use array::{ArrayError, ArraySpec};
+pub use device_use::DeviceUse;
 pub use end::{End, EndCause, JobState, KillCause, KillOrder};
 pub use request::{
     AskedAmounts, CountedFeatures, FurtherComponent, MemoryRequest, ResourceRequest,

@@ -44,8 +44,8 @@ pub use history::{EventKind, EventObject};
 pub use hostlist::{HostListError, expand, fold};
 pub use ids::{Attempt, FlowId, Gid, JobId, NodeId, QueueId, ReservationId, TriggerId, Uid};
 pub use job::{
-    ArraySpec, Dependency, DependencyKind, Dialect, End, EndCause, JobSpec, JobState, Program,
-    TaskIndices,
+    ArraySpec, Dependency, DependencyKind, DeviceUse, Dialect, End, EndCause, JobSpec, JobState,
+    Program, TaskIndices,
 };
 pub use money::Su;
 pub use power::{PowerInfo, PowerPhase};

@@ -4,7 +4,8 @@
 //! once, by job and attempt. Reports may be repeated too.
 
 use crate::{
-    Amounts, End, Gid, JobId, MiB, OsText, Program, Span, Time, Uid, job::OpenMode, job::WarnSignal,
+    Amounts, DeviceUse, End, Gid, JobId, MiB, OsText, Program, Span, Time, Uid, job::OpenMode,
+    job::WarnSignal,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -492,6 +493,9 @@ pub enum NodeReport {
         node: String,
         /// The epilog failed: drain the node with this reason.
         drain: Option<String>,
+        /// Energy and GPUs of this node that the attempt used; what its end tells is not told again.
+        #[serde(default, skip_serializing_if = "DeviceUse::is_empty")]
+        devices: DeviceUse,
     },
     /// Steps have ended: those with numbers `before..before + records.len()` among the
     /// records of this attempt. Answer: [`NodeOrder::StepsTaken`].

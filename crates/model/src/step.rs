@@ -30,7 +30,7 @@ pub use spec::{
 };
 
 use crate::ids::AttemptKey;
-use crate::{End, Gid, JobId, MiB, OsText, Refusal, Span, Time, Uid};
+use crate::{DeviceUse, End, Gid, JobId, MiB, OsText, Refusal, Span, Time, Uid};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::SocketAddr;
@@ -308,6 +308,12 @@ pub struct LiveUse {
     pub system_cpu_us: u64,
     /// Memory in bytes: the most that is known of.
     pub memory_bytes: u64,
+    /// Bytes read from disks, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<u64>,
+    /// Bytes written to disks, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_bytes: Option<u64>,
 }
 
 /// What the parts of a job have used so far on one node.
@@ -318,6 +324,9 @@ pub struct JobUse {
     /// Figures of each step that runs.
     #[serde(default)]
     pub steps: Vec<(StepId, LiveUse)>,
+    /// Energy and GPUs of all of it together.
+    #[serde(default, skip_serializing_if = "DeviceUse::is_empty")]
+    pub devices: DeviceUse,
 }
 
 /// A port on which a program of a job listens.

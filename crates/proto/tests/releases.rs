@@ -294,6 +294,7 @@ fn reports() -> Vec<NodeReport> {
             key: key.into(),
             node: node.clone(),
             drain: Some("epilog".into()),
+            devices: DeviceUse::default(),
         },
         NodeReport::Steps {
             key,

@@ -53,6 +53,18 @@ fn step(sum: Su) -> i64 {
     }
 }
 
+/// An energy in joules: `512 J`, `1.2 Wh`, `3.4 kWh`, rounded down.
+pub fn energy(joules: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(3_600_000_000, "MWh"), (3_600_000, "kWh"), (3600, "Wh")];
+    match UNITS.into_iter().find(|(size, _)| joules >= *size) {
+        Some((size, name)) => {
+            let (whole, rest) = (joules / size, joules % size);
+            format!("{whole}.{} {name}", rest / (size / 10))
+        }
+        None => format!("{joules} J"),
+    }
+}
+
 /// `1 job`, `2 jobs`.
 pub fn count(n: u64, one: &str, many: &str) -> String {
     let word = if n == 1 { one } else { many };
@@ -62,6 +74,17 @@ pub fn count(n: u64, one: &str, many: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn energies() {
+        let check = |joules: u64, want: &str| assert_eq!(energy(joules), want);
+        check(0, "0 J");
+        check(3599, "3599 J");
+        check(3600, "1.0 Wh");
+        check(5399, "1.4 Wh");
+        check(3_600_000 * 12 + 360_000 * 9, "12.9 kWh");
+        check(u64::MAX, "5124095576.0 MWh");
+    }
 
     #[test]
     fn sums() {

@@ -99,6 +99,8 @@ pub fn ended_fields(row: &StepRow) -> Fields<'_> {
         user_cpu_us,
         system_cpu_us,
         peak_memory_bytes,
+        // Of whole jobs only.
+        devices: _,
     } = how;
     vec![
         ("id", id(row).into()),

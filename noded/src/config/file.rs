@@ -10,6 +10,7 @@ use super::{
 };
 use crate::cgroup::Processes;
 use crate::private_tmp;
+use crate::samples::energy::{self, EnergySearch, EnergySource};
 use cosy_config::{Check, Faults, Raw};
 use cosy_model::{CountedResources, Uid, limits};
 use serde::Deserialize;
@@ -79,6 +80,8 @@ struct File {
     memory_stall_action: Option<Raw>,
     gpu_idle_limit: Option<Raw>,
     gpu_idle_action: Option<Raw>,
+    energy: Option<Raw>,
+    energy_dir: Option<Raw>,
     cgroup: Option<Raw>,
     job_processes: Option<Raw>,
     min_uid: Option<Raw>,
@@ -172,6 +175,7 @@ fn config(check: &mut Check<'_>, file: &File) -> Option<Config> {
         health_interval: get(check, "health_interval", &file.health_interval, length)
             .unwrap_or(HEALTH_INTERVAL),
         sampling: sampling(check, file),
+        energy: energy(check, file),
         cgroups: get(check, "cgroup", &file.cgroup, cgroup).unwrap_or_default(),
         min_uid: get(check, "min_uid", &file.min_uid, whole(0, u32::MAX)).map_or(MIN_UID, Uid),
         allow_root: get(check, "allow_root", &file.allow_root, truth).unwrap_or_default(),
@@ -348,6 +352,23 @@ fn sampling(check: &mut Check<'_>, file: &File) -> Sampling {
         gpu_idle_limit: get(check, "gpu_idle_limit", &file.gpu_idle_limit, pause).flatten(),
         gpu_idle_action: get(check, "gpu_idle_action", &file.gpu_idle_action, stall_action)
             .unwrap_or_default(),
+    }
+}
+
+fn energy(check: &mut Check<'_>, file: &File) -> EnergySearch {
+    let source = |check: &mut Check<'_>, key: &str, value: &Raw| {
+        let all = [
+            ("auto", EnergySource::Auto),
+            ("rapl", EnergySource::Rapl),
+            ("hwmon", EnergySource::Hwmon),
+            ("off", EnergySource::Off),
+        ];
+        one_of(check, key, value, &all)
+    };
+    let directory = get(check, "energy_dir", &file.energy_dir, path);
+    EnergySearch {
+        source: get(check, "energy", &file.energy, source).unwrap_or_default(),
+        directory: directory.unwrap_or_else(|| energy::CLASSES.into()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Jobs are measured at an interval.
 
 use super::{Daemon, Nodes};
-use crate::samples::Measured;
+use crate::samples::Look;
 
 /// For so many intervals what GPUs did counts as what they do.
 const FRESH: u32 = 2;
@@ -21,10 +21,10 @@ impl Daemon {
         }
     }
 
-    pub(super) fn sampled(&mut self, all: &[Measured]) {
+    pub(super) fn sampled(&mut self, found: &Look) {
         self.sampling = false;
         let age = self.config.sampling.pause() * FRESH;
         let figures = self.gpus.figures(age).to_vec();
-        self.real(|node| node.sampled(all, &figures));
+        self.real(|node| node.sampled(found, &figures));
     }
 }

@@ -4,8 +4,8 @@ use super::{AfterSteps, HookEnd, Node, Stage, ended_now};
 use crate::daemon::Event;
 use crate::spool::Outcome;
 use crate::{clock, spool};
-use cosy_model::EndCause;
 use cosy_model::node::{AllocationKey, KillCause};
+use cosy_model::{DeviceUse, EndCause};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -99,6 +99,7 @@ impl Node {
     pub(super) fn settle(&mut self, key: AllocationKey, mut outcome: Outcome) {
         outcome.drain = outcome.drain.or_else(|| self.drain_by_steps(key));
         self.tell_steps(key);
+        self.add_device_use(key, &mut outcome);
         let drain = outcome.drain.clone();
         self.report_ended(key, outcome.end.clone(), drain.clone());
         let stage = Stage::Ended {
@@ -112,15 +113,26 @@ impl Node {
             .get_mut(&key)
             .is_some_and(|a| std::mem::take(&mut a.release));
         if released {
-            self.report_released(key, drain);
+            // Its end has told what it used.
+            self.report_released(key, drain, DeviceUse::default());
+        }
+    }
+
+    /// The outcome tells it from now on, to later daemons too. One of an earlier daemon has it.
+    fn add_device_use(&mut self, key: AllocationKey, outcome: &mut Outcome) {
+        let used = self.device_use(key);
+        if outcome.end.devices.is_empty() && !used.is_empty() {
+            outcome.end.devices = used;
+            self.keep_outcome(key, outcome);
         }
     }
 
     pub(super) fn released(&mut self, key: AllocationKey, drain: Option<String>) {
         let drain = drain.or_else(|| self.drain_by_steps(key));
         self.tell_steps(key);
+        let used = self.device_use(key);
         self.drop_attempt(key);
-        self.report_released(key, drain);
+        self.report_released(key, drain, used);
     }
 
     pub(super) fn drop_attempt(&mut self, key: AllocationKey) {

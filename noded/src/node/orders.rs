@@ -6,7 +6,7 @@ use crate::spool::Work;
 use crate::sys;
 use cosy_model::node::{Allocation, AllocationKey, AttemptKey, KillCause, KillOrder, Launch};
 use cosy_model::step::JobPart;
-use cosy_model::{End, EndCause, Span, limits};
+use cosy_model::{DeviceUse, End, EndCause, Span, limits};
 use std::sync::Arc;
 
 impl Node {
@@ -229,7 +229,7 @@ impl Node {
     /// The allocation is over on this node.
     pub fn order_release(&mut self, key: AllocationKey) {
         let Some(attempt) = self.attempts.get_mut(&key) else {
-            return self.report_released(key, None);
+            return self.report_released(key, None, DeviceUse::default());
         };
         attempt.release = true;
         match &mut attempt.stage {
@@ -250,7 +250,7 @@ impl Node {
             Stage::Ended { outcome, .. } => {
                 let drain = outcome.drain.clone();
                 attempt.release = false;
-                self.report_released(key, drain);
+                self.report_released(key, drain, DeviceUse::default());
             }
             Stage::Failed(_) => self.released(key, None),
         }

@@ -2,8 +2,8 @@
 
 use super::{AfterHooks, Node, Stage};
 use crate::clock;
-use cosy_model::End;
 use cosy_model::node::{AllocationKey, AttemptPhase, InventoryItem, NodeReport, PrepareFailure};
+use cosy_model::{DeviceUse, End};
 
 impl Node {
     /// The reports that came up since this was asked last.
@@ -120,9 +120,19 @@ impl Node {
         });
     }
 
-    pub(super) fn report_released(&mut self, key: AllocationKey, drain: Option<String>) {
+    pub(super) fn report_released(
+        &mut self,
+        key: AllocationKey,
+        drain: Option<String>,
+        devices: DeviceUse,
+    ) {
         let node = self.fixed.name.clone();
-        self.reports.push(NodeReport::Released { key, node, drain });
+        self.reports.push(NodeReport::Released {
+            key,
+            node,
+            drain,
+            devices,
+        });
     }
 
     pub(super) fn refuse(&mut self, key: AllocationKey, reason: String, drain: bool) {

@@ -4,29 +4,68 @@ use super::{Node, Stage};
 use crate::clock;
 use crate::config::StallAction;
 use crate::daemon::Event;
+use crate::detect;
 use crate::gpus::{GpuFigures, GpuUse};
+use crate::samples::energy::{EnergyMeter, EnergySource, read_power};
 use crate::samples::sampled::SampleLimits;
-use crate::samples::{self, Measured};
+use crate::samples::{self, Look};
 use crate::shepherd::signals::Order;
 use crate::steps::usage;
-use cosy_model::Span;
-use cosy_model::node::{Allocation, AttemptKey, KillCause};
-use std::time::Duration;
+use cosy_model::node::{Allocation, AllocationKey, AttemptKey, KillCause};
+use cosy_model::{DeviceUse, Span};
+use std::time::{Duration, Instant};
 
 impl Node {
+    /// Finds out how energy is measured here, and says so; what was measured until now stays. Blocks for a
+    /// moment.
+    pub(super) fn find_energy_meter(&mut self) {
+        let search = &self.config.energy;
+        let found = match self.config.sampling.interval {
+            Some(_) => EnergyMeter::find(search, Instant::now()),
+            None => Ok(EnergyMeter::Nothing),
+        };
+        let meter = match found {
+            Ok(meter) => {
+                tracing::info!("{meter}");
+                meter
+            }
+            Err(why) if search.source == EnergySource::Auto => {
+                tracing::info!("energy is not measured: {why}");
+                EnergyMeter::Nothing
+            }
+            Err(why) => {
+                tracing::warn!("energy is not measured, though noded.toml says how: {why}");
+                EnergyMeter::Nothing
+            }
+        };
+        let cores = detect::amounts(&self.config).cores;
+        self.steps.measure_energy(meter, cores);
+    }
+
+    /// What an attempt has used of energy and GPUs here; nothing of a trigger's program.
+    pub(super) fn device_use(&mut self, key: AllocationKey) -> DeviceUse {
+        key.job()
+            .map(|key| self.steps.device_use(key))
+            .unwrap_or_default()
+    }
+
     /// Measures all attempts on a thread of its own; what comes of it is an event. Gives whether there
     /// is something to be measured.
     pub fn begin_sampling(&self) -> bool {
         let subjects = self.steps.subjects();
-        if subjects.is_empty() {
+        let power = self.steps.power_file();
+        if subjects.is_empty() && power.is_none() {
             return false;
         }
         let instance = self.fixed.instance.clone();
         let events = self.fixed.events.clone();
         tokio::spawn(async move {
-            let look = move || samples::measure(&subjects, &instance, clock::date);
-            let measured = usage::in_turn(look).await.unwrap_or_default();
-            let _ = events.send(Event::Sampled(measured)).await;
+            let look = move || Look {
+                power_uw: power.as_deref().and_then(read_power),
+                jobs: samples::measure(&subjects, &instance, clock::date),
+            };
+            let found = usage::in_turn(look).await.unwrap_or_default();
+            let _ = events.send(Event::Sampled(found)).await;
         });
         true
     }
@@ -38,8 +77,8 @@ impl Node {
     }
 
     /// All have been measured; `figures`: what GPUs do, by number.
-    pub fn sampled(&mut self, all: &[Measured], figures: &[GpuFigures]) {
-        for measured in all {
+    pub fn sampled(&mut self, found: &Look, figures: &[GpuFigures]) {
+        for measured in &found.jobs {
             let gpus = self.gpus_of(measured.key, figures);
             let sampling = &self.config.sampling;
             // Elsewhere than on its first node nobody could tell the job.
@@ -56,6 +95,7 @@ impl Node {
                 self.idles(measured.key, idle);
             }
         }
+        self.steps.energy_measured(found.power_uw);
     }
 
     fn allocation_of(&self, key: AttemptKey) -> Option<&Allocation> {

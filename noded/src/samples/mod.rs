@@ -5,7 +5,9 @@
 //! summed up over the processes that carry a job's mark, all of them in one look through `/proc`.
 //! Nothing here decides anything.
 
+pub mod energy;
 pub mod groups;
+pub mod kept;
 pub mod processes;
 pub mod sampled;
 pub mod series;
@@ -37,6 +39,15 @@ pub struct Measured {
     pub sample: Sample,
     /// The largest memory that the kernel has noted, in bytes.
     pub peak_bytes: Option<u64>,
+}
+
+/// What one look at all jobs and at the machine has found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Look {
+    /// What each job used.
+    pub jobs: Vec<Measured>,
+    /// What the power meter says, in microwatts, where there is one.
+    pub power_uw: Option<u64>,
 }
 
 /// Measures all of them. Blocks: it reads files of the kernel.

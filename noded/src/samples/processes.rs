@@ -69,7 +69,8 @@ impl Summed {
     }
 }
 
-fn add_to(sum: &mut Option<u64>, text: &str, key: &str) {
+/// Adds the figure of that key in `/proc/PID/io`, where it is there.
+pub fn add_to(sum: &mut Option<u64>, text: &str, key: &str) {
     let line = text.lines().find_map(|line| line.strip_prefix(key));
     if let Some(bytes) = line.and_then(|n| n.trim().parse::<u64>().ok()) {
         *sum = Some(sum.unwrap_or(0).saturating_add(bytes));

@@ -3,6 +3,7 @@
 use super::Measured;
 use super::series::Series;
 use crate::gpus::GpuUse;
+use cosy_model::DeviceUse;
 use std::time::{Duration, Instant};
 
 /// Measurements in a row beyond the limit before anybody is told: the figure is that of a minute.
@@ -44,9 +45,55 @@ pub struct Sampled {
     stalled: u32,
     idle: Option<Idle>,
     gpu_memory: Option<u64>,
+    used: DeviceUse,
+    /// Until when the use of its GPUs is counted.
+    gpus_until: Option<Instant>,
 }
 
 impl Sampled {
+    /// Of an attempt that has used so much before.
+    pub fn after(used: DeviceUse) -> Self {
+        Self {
+            used,
+            ..Self::default()
+        }
+    }
+
+    /// What it has used of energy and GPUs.
+    pub const fn used(&self) -> DeviceUse {
+        self.used
+    }
+
+    /// Its share of what the machine took, in microjoules.
+    pub fn takes_energy(&mut self, microjoules: u64) {
+        let before = self.used.energy_uj.unwrap_or(0);
+        self.used.energy_uj = Some(before.saturating_add(microjoules));
+    }
+
+    /// Counts what so many GPUs do now for the time since the last measurement, at most `longest`.
+    /// `since`: when the job began; `now`: `None` while it stands still.
+    pub fn counts_gpus(
+        &mut self,
+        (gpus, count): (GpuUse, usize),
+        (since, now): (Instant, Option<Instant>),
+        longest: Duration,
+    ) {
+        let until = now.unwrap_or_else(Instant::now);
+        let from = self.gpus_until.replace(until).unwrap_or(since);
+        let (Some(_), Some(percent)) = (now, gpus.busy_percent) else {
+            return;
+        };
+        let time = until.saturating_duration_since(from).min(longest);
+        let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let us = us.saturating_mul(count as u64);
+        self.used = self.used.and(DeviceUse {
+            energy_uj: None,
+            gpu_us: us,
+            gpu_busy_us: us.saturating_mul(u64::from(percent)) / 100,
+            gpu_peak_bytes: gpus.memory_used.unwrap_or(0),
+        });
+    }
+
     /// Adds a measurement, with what its GPUs do and when that was looked at; `None`: the job stands
     /// still. Gives what has just gone beyond `limits`.
     pub fn add(
@@ -115,6 +162,37 @@ mod tests {
     use cosy_model::node::AttemptKey;
     use cosy_model::step::Sample;
     use cosy_model::{Attempt, JobId};
+
+    #[test]
+    fn gpus_are_counted_by_time() {
+        let begin = Instant::now();
+        let longest = Duration::from_secs(60);
+        let mut sampled = Sampled::after(DeviceUse {
+            energy_uj: Some(7),
+            ..DeviceUse::default()
+        });
+        let mut check = |second: Option<u64>, busy_percent, memory_used, want: (u64, u64, u64)| {
+            let gpus = GpuUse {
+                busy_percent,
+                memory_used,
+                ..GpuUse::default()
+            };
+            let now = second.map(|s| begin + Duration::from_secs(s));
+            sampled.counts_gpus((gpus, 2), (begin, now), longest);
+            let used = sampled.used();
+            let seconds = (used.gpu_busy_us / 1_000_000, used.gpu_us / 1_000_000);
+            assert_eq!((seconds.0, seconds.1, used.gpu_peak_bytes), want, "{second:?}");
+            assert_eq!(used.energy_uj, Some(7));
+        };
+        check(Some(10), Some(50), Some(3), (10, 20, 3));
+        check(Some(20), Some(0), Some(9), (10, 40, 9));
+        // What nobody knows is not counted, and no later measurement counts for it.
+        check(Some(30), None, None, (10, 40, 9));
+        check(Some(40), Some(100), Some(1), (30, 60, 9));
+        // A daemon that was away for long.
+        check(Some(4000), Some(100), None, (150, 180, 9));
+        check(None, Some(100), None, (150, 180, 9));
+    }
 
     #[test]
     fn a_job_that_thrashes_is_told_once() {

@@ -11,7 +11,7 @@ use crate::spool::{self, Outcome, Task};
 use crate::sys::{self, Fork, Reap, Reaped, Usage};
 use cosy_model::job::WarnSignal;
 use cosy_model::node::{KillCause, KillOrder};
-use cosy_model::{End, EndCause, Time};
+use cosy_model::{DeviceUse, End, EndCause, Time};
 use cosy_slurm::end_messages::EndReason;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
@@ -368,6 +368,7 @@ impl Watch<'_> {
             user_cpu_us: self.usage.user_us,
             system_cpu_us: self.usage.system_us,
             peak_memory_bytes: self.usage.peak_bytes,
+            devices: DeviceUse::default(),
         };
         if let EndCause::LaunchFailed(_) = end.cause {
             end = End::never_ran(end.cause, at);

@@ -348,7 +348,8 @@ impl Steps {
     }
 
     /// Measures on a thread of its own, and answers from there.
-    fn tell_usage(&self, attempt: AttemptKey, connection: Connection) {
+    fn tell_usage(&mut self, attempt: AttemptKey, connection: Connection) {
+        let devices = self.device_use(attempt);
         let Some(job) = self.jobs.get(&attempt) else {
             return connection.finish(StepAnswer::Usage(JobUse::default()));
         };
@@ -379,7 +380,11 @@ impl Steps {
         let steps: Vec<(StepId, Subject)> = job.running.iter().map(step).collect();
         tokio::spawn(async move {
             let used = usage::in_turn(move || usage::of_job(&script, &steps)).await;
-            connection.finish(StepAnswer::Usage(used.unwrap_or_default()));
+            let used = JobUse {
+                devices,
+                ..used.unwrap_or_default()
+            };
+            connection.finish(StepAnswer::Usage(used));
         });
     }
 

@@ -115,6 +115,7 @@ impl Steps {
 
     /// All steps of an attempt stand still on this node.
     pub fn stand_still(&mut self, attempt: AttemptKey) {
+        self.share_energy();
         if let Some(job) = self.jobs.get_mut(&attempt) {
             job.stopped.get_or_insert_with(Instant::now);
         }
@@ -123,6 +124,7 @@ impl Steps {
 
     /// The steps of an attempt go on after it was suspended.
     pub fn go_on(&mut self, attempt: AttemptKey) {
+        self.share_energy();
         if let Some(job) = self.jobs.get_mut(&attempt)
             && let Some(stopped) = job.stopped.take()
         {

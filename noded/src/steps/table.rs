@@ -21,6 +21,8 @@ use crate::login::IncomingLogin;
 use crate::nursery::{Nursery, ShepherdRequests};
 use crate::peer::pool::Pool;
 use crate::peer::serve::IncomingPeer;
+use crate::samples::energy::EnergyMeter;
+use crate::samples::kept::{self, Kept};
 use crate::samples::sampled::Sampled;
 use crate::shepherd::signals::Order;
 use crate::spool::{Outcome, name_of};
@@ -253,6 +255,11 @@ pub struct Steps {
     pub(super) reached: Arc<Reached>,
     /// Between two measurements of the jobs; without, they are not measured.
     pub(super) sample_interval: Option<Span>,
+    pub(super) energy: EnergyMeter,
+    /// Cores among which it is shared.
+    pub(super) energy_cores: u32,
+    /// What an earlier daemon kept of attempts that have not been taken up yet.
+    pub(super) kept_use: Kept,
 }
 
 impl Steps {
@@ -260,6 +267,7 @@ impl Steps {
     pub fn new(setup: StepsSetup, nursery: &Nursery) -> Self {
         Self {
             spool: StepSpool::new(setup.directory.clone()),
+            kept_use: kept::load(&setup.directory),
             setup,
             shepherd_requests: nursery.shepherd_requests(),
             nursery: nursery.pid(),
@@ -272,6 +280,8 @@ impl Steps {
             quiet: Vec::new(),
             reached: Arc::default(),
             sample_interval: None,
+            energy: EnergyMeter::default(),
+            energy_cores: 1,
         }
     }
 
@@ -338,6 +348,7 @@ impl Steps {
         match self.jobs.get_mut(&key) {
             Some(job) => job.since = since,
             None => {
+                self.share_energy();
                 let job = self.job_of(allocation, since);
                 self.jobs.insert(key, job);
             }
@@ -367,7 +378,9 @@ impl Steps {
         self.start_waiting(key);
     }
 
-    pub(super) fn job_of(&self, allocation: &Allocation, since: Instant) -> Job {
+    pub(super) fn job_of(&mut self, allocation: &Allocation, since: Instant) -> Job {
+        let key = allocation.key.job();
+        let used = key.and_then(|key| self.kept_use.remove(&key));
         Job {
             allocation: Arc::new(allocation.clone()),
             since,
@@ -380,7 +393,7 @@ impl Steps {
             closing: false,
             touched: false,
             drain: None,
-            sampled: Sampled::default(),
+            sampled: Sampled::after(used.unwrap_or_default()),
         }
     }
 

@@ -6,12 +6,13 @@
 //! own. Source: proc(5).
 
 use crate::cgroup::Group;
+use crate::samples::processes::add_to;
 use crate::shepherd::all_processes;
 use crate::sweep;
 use crate::sys::figures::{resident, times};
 use cosy_model::step::{JobUse, LiveUse};
 use cosy_model::variables::NODE_MARK;
-use cosy_model::{StepId, Uid};
+use cosy_model::{DeviceUse, StepId, Uid};
 use tokio::sync::Semaphore;
 
 /// Something to be measured.
@@ -55,6 +56,7 @@ pub fn of_job(script: &Subject, steps: &[(StepId, Subject)]) -> JobUse {
     JobUse {
         script: parts.next().filter(|used| *used != LiveUse::default()),
         steps: steps.iter().map(|(step, _)| *step).zip(parts).collect(),
+        devices: DeviceUse::default(),
     }
 }
 
@@ -81,6 +83,11 @@ impl<'a> UsagePart<'a> {
         used.user_cpu_us = used.user_cpu_us.saturating_add(user);
         used.system_cpu_us = used.system_cpu_us.saturating_add(system);
         used.memory_bytes = used.memory_bytes.saturating_add(memory);
+        // Those that have changed their user are not told of.
+        if let Ok(text) = read("io") {
+            add_to(&mut used.read_bytes, &text, "read_bytes: ");
+            add_to(&mut used.written_bytes, &text, "write_bytes: ");
+        }
     }
 
     fn sum(&self) -> LiveUse {

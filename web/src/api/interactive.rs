@@ -96,6 +96,7 @@ pub async fn samples(State(site): SiteState, who: Who, Path(job): Path<String>) 
         "node": told.node, "cores": told.cores, "memory_mib": told.memory.map(|memory| memory.0),
         "gpus": told.gpus, "gpu_memory_bytes": told.gpu_memory_bytes,
         "interval": told.interval.ms() as f64 / 1000.0, "peak_memory_bytes": told.peak_bytes,
+        "energy_joules": told.devices.energy_joules(),
         "samples": told.samples.iter().map(sample_json).collect::<Json>(),
     })))
 }

@@ -118,6 +118,7 @@ pub(crate) fn with_steps(now: Time, job: &Job, mut end: End) -> End {
     end.user_cpu_us = end.user_cpu_us.max(run.steps().user_cpu_us);
     end.system_cpu_us = end.system_cpu_us.max(run.steps().system_cpu_us);
     end.peak_memory_bytes = end.peak_memory_bytes.max(run.steps().peak_memory_bytes);
+    end.devices = run.devices();
     if job.submitted.is_held() && run.killed().is_some() {
         end.end = now; // when its steps were over, too
     }

@@ -394,11 +394,7 @@ impl Job {
             state: end.state(),
             end: Some(end.clone()),
             note: note.to_owned(),
-            run: row.run.map(|run| RunRow {
-                after: None,
-                reported: None,
-                ..run
-            }),
+            run: row.run.map(RunRow::of_ended),
             ..row
         }
     }

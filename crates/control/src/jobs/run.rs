@@ -16,7 +16,7 @@ pub(crate) mod rows;
 use crate::record::{AfterRun, HeldBy, PreemptedRow, PromisedRow, StepUse};
 use cosy_model::node::KillCause;
 use cosy_model::policy::PreemptMode;
-use cosy_model::{Amounts, End, JobState, MiB, NodeId, NodeShare, Span, Time, limits};
+use cosy_model::{Amounts, DeviceUse, End, JobState, MiB, NodeId, NodeShare, Span, Time, limits};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One attempt of a job, from its nodes to their clean-up.
@@ -46,6 +46,8 @@ pub(crate) struct Run {
     /// How many of its nodes, the last ones, stand by for lost ones.
     spares: u32,
     steps: StepUse,
+    /// Of the nodes that have given their share back.
+    devices: DeviceUse,
     doubtful: bool,
     from_store: bool,
     /// How its program ended, where the job waits again after it.
@@ -311,6 +313,11 @@ impl Run {
     /// What its steps have used, as far as their records have come.
     pub fn steps(&self) -> StepUse {
         self.steps
+    }
+
+    /// What it has used of the energy and the GPUs of nodes that have given their share back.
+    pub fn devices(&self) -> DeviceUse {
+        self.devices
     }
 
     /// The store was restored since: whether it still runs, its nodes have to tell.

@@ -29,7 +29,7 @@ use cosy_model::node::{
     AllocationKey, AttemptKey, AttemptPhase, InventoryItem, KillCause, NodeOrder, NodeReport,
     NodeSelf, PrepareFailure, StoreMark,
 };
-use cosy_model::{End, EndCause, JobId, NodeId, Time, limits};
+use cosy_model::{DeviceUse, End, EndCause, JobId, NodeId, Time, limits};
 
 pub(crate) fn register(
     rooms: &mut Rooms,
@@ -149,9 +149,10 @@ fn attempt_reported(rooms: &mut Rooms, turn: &mut Turn, link: LinkId, report: No
             key: AllocationKey::Job(key),
             node,
             drain,
+            devices,
         } => {
             if let Some(id) = rooms.machine.node_on_link(link, &node) {
-                released(rooms, turn, id, key);
+                released(rooms, turn, id, key, devices);
                 drain_if(rooms, turn, id, drain);
             }
         }
@@ -299,6 +300,7 @@ pub(crate) fn ended_on(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, key: Atte
     };
     let deadline = job.spec().deadline;
     let Some(run) = job.run_mut() else { return };
+    run.devices_used(id, end.devices);
     if run.leaves(id) {
         return give_back(rooms, turn, key.job, id);
     }
@@ -345,14 +347,24 @@ pub(crate) fn ended_on(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, key: Atte
     abandon(rooms, turn, key.job, after, Some(id));
 }
 
-pub(crate) fn released(rooms: &mut Rooms, turn: &mut Turn, id: NodeId, key: AttemptKey) {
+pub(crate) fn released(
+    rooms: &mut Rooms,
+    turn: &mut Turn,
+    id: NodeId,
+    key: AttemptKey,
+    devices: DeviceUse,
+) {
     rooms.aside.works_on(Object::Job(key.job));
     if is_aside_on(rooms, turn, id, key, false) {
         return;
     }
-    match at_attempt(&mut rooms.jobs, id, key).is_some() {
-        true => give_back(rooms, turn, key.job, id),
-        false => drop(unknown_is_over(rooms, turn, id, key, None)),
+    let run = at_attempt(&mut rooms.jobs, id, key).and_then(Job::run_mut);
+    match run {
+        Some(run) => {
+            run.devices_used(id, devices);
+            give_back(rooms, turn, key.job, id);
+        }
+        None => drop(unknown_is_over(rooms, turn, id, key, None)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::part::PartRow;
 use super::preempted::{PreemptedRow, PromisedRow};
-use cosy_model::{End, Span, Time};
+use cosy_model::{DeviceUse, End, Span, Time};
 use serde::{Deserialize, Serialize};
 
 /// What follows an attempt.
@@ -79,6 +79,22 @@ pub struct RunRow {
     /// How its program ended, where the job waits again after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported: Option<End>,
+    /// Energy and GPUs of the nodes that have given their share back, as long as its end does not tell
+    /// it.
+    #[serde(default, skip_serializing_if = "DeviceUse::is_empty")]
+    pub devices: DeviceUse,
+}
+
+impl RunRow {
+    /// Of a job that has ended: what its end tells is not told twice.
+    pub(crate) fn of_ended(self) -> Self {
+        Self {
+            after: None,
+            reported: None,
+            devices: DeviceUse::default(),
+            ..self
+        }
+    }
 }
 
 fn is_nothing(span: &Span) -> bool {

@@ -1107,6 +1107,7 @@ impl World {
                         key,
                         node: name,
                         drain: None,
+                        devices: DeviceUse::default(),
                     },
                 );
             }

@@ -114,6 +114,12 @@ job_fields! {
     SystemCpu = "system_cpu_us", CpuTime;
     /// Peak memory in bytes.
     PeakMemory = "peak_memory_bytes", Bytes;
+    /// Its share of the energy that its nodes took, in joules: an estimate.
+    Energy = "energy_joules", Number;
+    /// Per mille of the time in which something ran on its GPUs, on average over them.
+    GpuBusy = "gpu_busy_permille", Number;
+    /// Most memory of its GPUs that was in use on one node, in bytes.
+    GpuMemory = "gpu_memory_bytes", Bytes;
     /// Number of the last attempt.
     Attempt = "attempt", Number;
     /// Place in the order of the queue, from 1.

@@ -1,5 +1,6 @@
 //! States of a job, and how it came to its end.
 
+use super::DeviceUse;
 use crate::Time;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -159,6 +160,10 @@ pub struct End {
     pub system_cpu_us: u64,
     /// Peak memory in bytes (control group where there is one, else the largest process).
     pub peak_memory_bytes: u64,
+    /// Energy and GPUs, as its node tells when it has ended there; daemons of earlier releases tell
+    /// nothing.
+    #[serde(default, skip_serializing_if = "DeviceUse::is_empty")]
+    pub devices: DeviceUse,
 }
 
 impl End {
@@ -173,6 +178,7 @@ impl End {
             user_cpu_us: 0,
             system_cpu_us: 0,
             peak_memory_bytes: 0,
+            devices: DeviceUse::default(),
         }
     }
 

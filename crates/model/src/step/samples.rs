@@ -1,6 +1,6 @@
 //! What a job used of a node over time: measured at intervals while it runs.
 
-use crate::{MiB, Span, Time};
+use crate::{DeviceUse, MiB, Span, Time};
 use serde::{Deserialize, Serialize};
 
 /// What a job used at some moment.
@@ -55,6 +55,9 @@ pub struct JobSamples {
     pub interval: Span,
     /// Largest memory of all measurements, in bytes, and of what the kernel has noted.
     pub peak_bytes: u64,
+    /// What it has used of energy and GPUs there so far.
+    #[serde(default, skip_serializing_if = "DeviceUse::is_empty")]
+    pub devices: DeviceUse,
     /// Measurements in the order of time, at most [`crate::limits::SAMPLES`]: of a long job not all are
     /// kept, but the last one is. Earlier ones are lost when the node's daemon is restarted.
     pub samples: Vec<Sample>,

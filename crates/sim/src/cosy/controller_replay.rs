@@ -20,8 +20,8 @@ use cosy_model::job::ResourceRequest;
 use cosy_model::node::{AllocationKey, NodeReport, NodeSelf};
 use cosy_model::policy::{Enforce, PolicyChange};
 use cosy_model::{
-    Amounts, End, EndCause, Gid, Group, JobId, JobSpec, MiB, NodeSpec, OsText, Program, QueueSpec,
-    Span, Time, Uid, User, limits,
+    Amounts, DeviceUse, End, EndCause, Gid, Group, JobId, JobSpec, MiB, NodeSpec, OsText, Program,
+    QueueSpec, Span, Time, Uid, User, limits,
 };
 use cosy_sched::{Policy, Scheduler};
 use std::cmp::Reverse;
@@ -301,7 +301,12 @@ impl<'a> ControllerReplay<'a> {
         self.take(now, Work::End, reported(link, ended));
         for (link, node) in attempt_nodes {
             let drain = None;
-            let released = NodeReport::Released { key, node, drain };
+            let released = NodeReport::Released {
+                key,
+                node,
+                drain,
+                devices: DeviceUse::default(),
+            };
             self.take(now, Work::End, reported(link, released));
         }
     }

@@ -1,7 +1,7 @@
 //! The values of records. Source: sacct(1).
 
 use super::fields::Field;
-use super::rows::Row;
+use super::rows::{Part, Row, Usage};
 use crate::job::{RequestedMemory, exit_text};
 use crate::show::mebibytes;
 use crate::times::{TimeWriter, duration};
@@ -113,8 +113,16 @@ pub fn cell(field: Field, row: &Row<'_>, look: &ValueStyle) -> String {
     }
 }
 
-/// What a step has used: nothing of a whole job, as Slurm tells such only of steps.
+/// What a step has used: of a whole job only energy, as Slurm tells the rest of steps alone.
 fn used(field: Field, row: &Row<'_>, look: &ValueStyle) -> String {
+    if let (Field::ConsumedEnergy | Field::ConsumedEnergyRaw, Some(joules)) =
+        (field, row.energy_joules())
+    {
+        return match field {
+            Field::ConsumedEnergy => in_thousands(joules),
+            _ => number(joules),
+        };
+    }
     let Some(usage) = row.usage().filter(|_| !row.is_whole()) else {
         return String::new();
     };
@@ -127,14 +135,81 @@ fn used(field: Field, row: &Row<'_>, look: &ValueStyle) -> String {
         Field::MaxRSSTask | Field::MinCPUTask => "0".to_owned(),
         Field::AveCPU | Field::MinCPU => duration(Span::from_secs(spent / tasks / 1_000_000)),
         Field::TRESUsageInMax | Field::TRESUsageInAve | Field::TRESUsageInTot => {
-            let cpu = duration(Span::from_secs(spent / 1_000_000));
-            format!("cpu={cpu},mem={}", size(usage.peak_bytes, look))
+            tres_in(row, &usage, look)
         }
+        Field::TRESUsageOutMax | Field::TRESUsageOutAve | Field::TRESUsageOutTot => {
+            let energy = row.energy_joules().map(|joules| format!("energy={joules}"));
+            let disk = usage.written_bytes.map(|n| format!("fs/disk={n}"));
+            energy.into_iter().chain(disk).collect::<Vec<_>>().join(",")
+        }
+        Field::MaxDiskRead | Field::AveDiskRead => disk(usage.read_bytes, field, tasks),
+        Field::MaxDiskWrite | Field::AveDiskWrite => disk(usage.written_bytes, field, tasks),
+        Field::MaxDiskReadNode if usage.read_bytes.is_some() => node(),
+        Field::MaxDiskWriteNode if usage.written_bytes.is_some() => node(),
+        Field::MaxDiskReadTask if usage.read_bytes.is_some() => "0".to_owned(),
+        Field::MaxDiskWriteTask if usage.written_bytes.is_some() => "0".to_owned(),
         Field::ConsumedEnergy | Field::ConsumedEnergyRaw => "0".to_owned(),
         Field::ReqCPUFreq | Field::ReqCPUFreqGov | Field::ReqCPUFreqMax | Field::ReqCPUFreqMin => {
             "0".to_owned()
         }
         _ => String::new(),
+    }
+}
+
+/// GPUs are measured of the job as a whole, and told with its script.
+fn tres_in(row: &Row<'_>, usage: &Usage, look: &ValueStyle) -> String {
+    let spent = usage.user_us.saturating_add(usage.system_us);
+    let mut parts = vec![format!(
+        "cpu={}",
+        duration(Span::from_secs(spent / 1_000_000))
+    )];
+    parts.extend(usage.read_bytes.map(|n| format!("fs/disk={n}")));
+    parts.push(format!("mem={}", size(usage.peak_bytes, look)));
+    if matches!(row.part, Part::Batch) {
+        let used = row.devices();
+        let memory = used.gpu_memory_bytes.map(|n| size(n, look));
+        parts.extend(memory.map(|size| format!("gres/gpumem={size}")));
+        let busy = used.gpu_busy_permille.map(|permille| permille / 10);
+        parts.extend(busy.map(|percent| format!("gres/gpuutil={percent}")));
+    }
+    parts.join(",")
+}
+
+/// Bytes of disks as Slurm tells them: MiB with two decimals, larger units from 1024 of them on, and
+/// nothing where it is not known.
+fn disk(bytes: Option<i64>, field: Field, tasks: i64) -> String {
+    let Some(all) = bytes else {
+        return String::new();
+    };
+    let each = matches!(field, Field::AveDiskRead | Field::AveDiskWrite);
+    let mut amount = all as f64 / if each { tasks as f64 } else { 1.0 } / 1_048_576.0;
+    if amount <= 0.0 {
+        return "0".to_owned();
+    }
+    let mut units = ["M", "G", "T"].into_iter();
+    let mut unit = units.next().unwrap_or_default();
+    while amount >= 1024.0
+        && let Some(next) = units.next()
+    {
+        (amount, unit) = (amount / 1024.0, next);
+    }
+    format!("{amount:.2}{unit}")
+}
+
+/// `999`, `1K`, `12.35M`: in steps of a thousand, with two decimals where there are some.
+fn in_thousands(n: i64) -> String {
+    const UNITS: [&str; 5] = ["", "K", "M", "G", "T"];
+    let mut size = 1_i64;
+    let mut units = UNITS.into_iter();
+    let mut unit = units.next().unwrap_or_default();
+    while n / size >= 1000
+        && let Some(next) = units.next()
+    {
+        (size, unit) = (size.saturating_mul(1000), next);
+    }
+    match n % size {
+        0 => format!("{}{unit}", n / size),
+        _ => format!("{:.2}{unit}", n as f64 / size as f64),
     }
 }
 
@@ -290,10 +365,11 @@ mod tests {
     use crate::job::{ClusterFacts, JobView};
     use crate::sacct::fields::columns;
     use crate::sacct::form::{Form, heading, line};
+    use crate::sacct::rows::UsedDevices;
     use crate::times::TimeFormat;
     use cosy_model::api::{JobRef, StepRow};
     use cosy_model::step::StepRecord;
-    use cosy_model::{Attempt, End, EndCause, JobId, MiB, StepId};
+    use cosy_model::{Attempt, DeviceUse, End, EndCause, JobId, MiB, StepId};
 
     fn look() -> ValueStyle {
         let now: jiff::Zoned = "2026-11-21T02:20:31+00:00[+00:00]".parse().unwrap();
@@ -326,6 +402,7 @@ mod tests {
                     user_cpu_us: 1_500_000,
                     system_cpu_us: 500_000,
                     peak_memory_bytes: 4 << 20,
+                    devices: DeviceUse::default(),
                 },
             },
         }
@@ -392,6 +469,119 @@ mod tests {
              4M|00:02.000||cpu=4,mem=800M,node=2|\n",
         );
         check("maxrssnode,mincpunode", "MaxRSSNode|MinCPUNode\n|\nn1|n1\nn1|n1\n");
+    }
+
+    /// A job with its script and a step, as `format` has them.
+    #[track_caller]
+    fn check_job(more: &[(F, &str)], live: Option<UsedDevices>, format: &str, want: &[&str]) {
+        let mut fields = vec![
+            (F::Id, "8"),
+            (F::Ref, "8"),
+            (
+                F::State,
+                if live.is_some() {
+                    "running"
+                } else {
+                    "completed"
+                },
+            ),
+            (F::Nodes, "n[1-2]"),
+            (F::NodeCount, "2"),
+            (F::Cores, "8"),
+            (F::BatchHost, "n1"),
+            (F::Batch, "1"),
+            (F::Start, "1795227628000"),
+            (F::Elapsed, "10000"),
+            (F::UserCpu, "15000"),
+            (F::PeakMemory, "1536"),
+        ];
+        fields.extend(more);
+        let table = table(&[&fields]);
+        let around = ClusterFacts::default();
+        let steps = [step()];
+        let view = JobView::new(&table, 0, &around);
+        let mut rows = Row::of_job(view, &steps, &[], None, Time(1_795_227_640_000));
+        let columns = columns(format).unwrap();
+        let form = Form::Between("|".to_owned());
+        let told = rows.iter_mut().map(|row| {
+            row.live_devices = live;
+            row.live = live.map(|_| Usage {
+                read_bytes: Some(3 << 29),
+                written_bytes: Some(4096),
+                ..Usage::default()
+            });
+            let cells = columns.iter().map(|c| cell(c.field, row, &look()));
+            line(&columns, &form, cells).trim_end().to_owned()
+        });
+        assert_eq!(told.collect::<Vec<_>>(), want, "{format}");
+    }
+
+    #[test]
+    fn energy_is_shared_by_cores_and_time() {
+        let energy = "consumedenergy,consumedenergyraw,tresusageouttot";
+        // The script has 4 of 8 cores all the time, the step 4 for 2 of 10 seconds.
+        let known = [(F::Energy, "123456")];
+        check_job(
+            &known,
+            None,
+            energy,
+            &[
+                "123.46K|123456|",
+                "61.73K|61728|energy=61728",
+                "12.35K|12345|energy=12345",
+            ],
+        );
+        check_job(&[], None, energy, &["||", "0|0|", "0|0|"]);
+        // Of one that runs the first node is known: the script has all that the job has there.
+        let live = UsedDevices {
+            energy_joules: Some(1000),
+            ..UsedDevices::default()
+        };
+        let disk = "energy=1000,fs/disk=4096";
+        let step = "energy=100,fs/disk=4096";
+        check_job(
+            &[],
+            Some(live),
+            energy,
+            &[
+                "1K|1000|",
+                &format!("1K|1000|{disk}"),
+                &format!("100|100|{step}"),
+            ],
+        );
+    }
+
+    #[test]
+    fn gpus_are_told_with_the_script() {
+        let known = [(F::GpuBusy, "459"), (F::GpuMemory, "3221225472")];
+        let want = [
+            "",
+            "cpu=00:00:00,mem=2K,gres/gpumem=3G,gres/gpuutil=45",
+            "cpu=00:00:02,mem=4M",
+        ];
+        check_job(&known, None, "tresusageinmax", &want);
+    }
+
+    #[test]
+    fn disks_while_it_runs() {
+        let live = Some(UsedDevices::default());
+        let all =
+            "maxdiskread,avediskread,maxdiskreadnode,maxdiskreadtask,maxdiskwrite,tresusageintot";
+        let script = "1.50G|1.50G|n1|0|0.00M|cpu=00:00:00,fs/disk=1610612736,mem=0";
+        let step = "1.50G|768.00M|n1|0|0.00M|cpu=00:00:00,fs/disk=1610612736,mem=0";
+        check_job(&[], live, all, &["|||||", script, step]);
+        check_job(&[], None, "maxdiskread,maxdiskreadnode", &["|", "|", "|"]);
+        assert_eq!(disk(Some(0), Field::MaxDiskRead, 1), "0");
+    }
+
+    #[test]
+    fn thousands() {
+        let check = |n: i64, want: &str| assert_eq!(in_thousands(n), want);
+        check(0, "0");
+        check(999, "999");
+        check(1000, "1K");
+        check(12_345_678, "12.35M");
+        check(i64::MAX, "9223372.04T");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::job::{JobView, RequestedMemory};
 use crate::times::duration;
 use cosy_model::api::JobField as F;
 use cosy_model::{JobState, Span};
+use cosy_view::phrase;
 use std::fmt::Write;
 
 /// The report on one job, out of its records.
@@ -34,6 +35,7 @@ pub fn report(rows: &[Row<'_>]) -> String {
     );
     let _ = writeln!(text, "Job Wall-clock time: {}", clock(wall));
     memory(&mut text, rows, job);
+    devices(&mut text, whole);
     if job.our_state() == JobState::Running {
         text.push_str("WARNING: Efficiency statistics may be misleading for RUNNING jobs.\n");
     }
@@ -93,6 +95,24 @@ fn memory(text: &mut String, rows: &[Row<'_>], job: &JobView<'_>) {
     let _ = writeln!(text, "Memory Efficiency: {}% of {}{each}", percent(peak, asked), size(asked));
 }
 
+/// What is known of it, which Slurm's script does not tell.
+fn devices(text: &mut String, whole: &Row<'_>) {
+    let used = whole.devices();
+    if let Some(permille) = used.gpu_busy_permille {
+        let gpus = whole.job.count(F::Gpus).max(1).unsigned_abs();
+        let gpus = phrase::count(gpus, "GPU", "GPUs");
+        let _ = writeln!(text, "GPU Efficiency: {}% of {gpus}", percent(permille, 1000));
+    }
+    if let Some(bytes) = used.gpu_memory_bytes {
+        let _ = writeln!(text, "GPU Memory Utilized: {}", size(bytes));
+    }
+    if let Some(joules) = used.energy_joules {
+        let energy = phrase::energy(joules.unsigned_abs());
+        let _ =
+            writeln!(text, "Energy: {energy} (estimate: share by cores of what its nodes took)");
+    }
+}
+
 /// With two decimals; 0 of nothing.
 fn percent(part: i64, whole: i64) -> String {
     let hundredths = match whole {
@@ -121,6 +141,7 @@ mod tests {
     use super::*;
     use crate::job::ClusterFacts;
     use crate::job::tests::table;
+    use crate::sacct::rows::UsedDevices;
     use cosy_model::Time;
 
     #[test]
@@ -155,6 +176,17 @@ mod tests {
             Memory Utilized: 150.00 MB\nMemory Efficiency: 14.64% of 1.00 GB (1.00 GB/node)\n";
         assert_eq!(report(&rows), want);
         assert_eq!(report(&[]), "");
+        let mut rows = rows;
+        rows.iter_mut().for_each(|row| {
+            row.live_devices = Some(UsedDevices {
+                energy_joules: Some(4_400_000),
+                gpu_busy_permille: Some(459),
+                gpu_memory_bytes: Some(3 << 30),
+            });
+        });
+        let more = "GPU Efficiency: 45.90% of 1 GPU\nGPU Memory Utilized: 3.00 GB\n\
+            Energy: 1.2 kWh (estimate: share by cores of what its nodes took)\n";
+        assert_eq!(report(&rows), format!("{want}{more}"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::job::JobView;
 use crate::state::SlurmState;
 use cosy_model::api::{JobField as F, StepRow};
 use cosy_model::step::{StepInfo, StepRecord};
-use cosy_model::{End, EndCause, JobState, Span, StepId, Time};
+use cosy_model::{DeviceUse, End, EndCause, JobState, Span, StepId, Time};
 
 /// What of a job a record is about.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +63,8 @@ impl<'t> From<&'t StepRow> for StepFacts<'t> {
             user_cpu_us,
             system_cpu_us,
             peak_memory_bytes,
+            // Of whole jobs only.
+            devices: _,
         } = how;
         Self {
             step: *step,
@@ -78,6 +80,7 @@ impl<'t> From<&'t StepRow> for StepFacts<'t> {
                 user_us: signed(*user_cpu_us),
                 system_us: signed(*system_cpu_us),
                 peak_bytes: signed(*peak_memory_bytes),
+                ..Usage::default()
             }),
         }
     }
@@ -123,6 +126,8 @@ pub struct Row<'t> {
     pub earlier: bool,
     /// What it has used so far, where its node was asked.
     pub live: Option<Usage>,
+    /// What the job has used so far on its first node, where that was asked.
+    pub live_devices: Option<UsedDevices>,
     /// When the list is made.
     pub now: Time,
 }
@@ -136,6 +141,31 @@ pub struct Usage {
     pub system_us: i64,
     /// Most memory that a task had, in bytes.
     pub peak_bytes: i64,
+    /// Bytes read from disks, while it runs and where that is known.
+    pub read_bytes: Option<i64>,
+    /// Bytes written to disks, in the same way.
+    pub written_bytes: Option<i64>,
+}
+
+/// What a whole job has used of energy and GPUs, as far as that is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct UsedDevices {
+    /// An estimate, in joules.
+    pub energy_joules: Option<i64>,
+    /// Per mille of its time in which its GPUs were busy.
+    pub gpu_busy_permille: Option<i64>,
+    /// Most memory of its GPUs that was in use on a node, in bytes.
+    pub gpu_memory_bytes: Option<i64>,
+}
+
+impl From<DeviceUse> for UsedDevices {
+    fn from(used: DeviceUse) -> Self {
+        Self {
+            energy_joules: used.energy_joules().map(signed),
+            gpu_busy_permille: used.gpu_busy_permille().map(i64::from),
+            gpu_memory_bytes: used.gpu_memory_bytes().map(signed),
+        }
+    }
 }
 
 impl<'t> Row<'t> {
@@ -153,6 +183,7 @@ impl<'t> Row<'t> {
             canceller,
             earlier: false,
             live: None,
+            live_devices: None,
             now,
         };
         let mut all = vec![row(Part::Whole)];
@@ -331,6 +362,36 @@ impl<'t> Row<'t> {
         }
     }
 
+    /// What the whole job has used of energy and GPUs; while it runs on its first node.
+    pub fn devices(&self) -> UsedDevices {
+        self.live_devices.unwrap_or_else(|| UsedDevices {
+            energy_joules: self.job.number(F::Energy),
+            gpu_busy_permille: self.job.number(F::GpuBusy),
+            gpu_memory_bytes: self.job.number(F::GpuMemory),
+        })
+    }
+
+    /// An estimate in joules: nobody measures steps, so each has its share of the job's by cores and
+    /// time.
+    pub fn energy_joules(&self) -> Option<i64> {
+        let whole = self.devices().energy_joules?;
+        if self.is_whole() {
+            return Some(whole);
+        }
+        // While it runs what is known is of one node.
+        let (all_nodes, own_nodes) = match self.live_devices {
+            Some(_) => (self.job.nodes().max(1), self.node_count().max(1)),
+            None => (1, 1),
+        };
+        let time = |cores: i64, nodes: i64, span: Span| {
+            i128::from((cores / nodes).max(1)) * i128::from(span.ms().max(0))
+        };
+        let all = time(self.job.cores(), all_nodes, self.job.elapsed());
+        let own = time(self.cores(), own_nodes, self.elapsed()).min(all);
+        let share = (i128::from(whole) * own).checked_div(all)?;
+        i64::try_from(share).ok()
+    }
+
     /// What it used; `None` where that is not known, or is another record's.
     pub fn usage(&self) -> Option<Usage> {
         if self.live.is_some() {
@@ -341,6 +402,7 @@ impl<'t> Row<'t> {
                 user_us,
                 system_us: self.job.count(F::SystemCpu),
                 peak_bytes: self.job.count(F::PeakMemory),
+                ..Usage::default()
             }),
             Part::Step(s) => s.usage,
         }
@@ -403,6 +465,9 @@ pub const NEEDS: &[F] = &[
     F::UserCpu,
     F::SystemCpu,
     F::PeakMemory,
+    F::Energy,
+    F::GpuBusy,
+    F::GpuMemory,
     F::Priority,
     F::Qos,
     F::Wckey,

@@ -45,7 +45,7 @@ pub fn parameters(facts: ConfigFacts<'_>) -> Vec<(&'static str, String)> {
         fixed("AccountingStorageParameters", NULL),
         fixed("AccountingStorageTRES", "cpu,mem,energy,node,billing,fs/disk,vmem,pages"),
         fixed("AccountingStorageType", "accounting_storage/cosy"),
-        fixed("AcctGatherEnergyType", "acct_gather_energy/none"),
+        fixed("AcctGatherEnergyType", "acct_gather_energy/cosy"),
         fixed("AcctGatherProfileType", "acct_gather_profile/none"),
         fixed("AllowSpecResourcesUsage", "No"),
         fixed("AuthType", "auth/cosy"),

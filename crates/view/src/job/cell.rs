@@ -92,9 +92,9 @@ pub fn cell<'a>(
         JobField::Signal => signed(facts.end().map(|end| end.signal)),
         JobField::DerivedExitCode => signed(facts.attempt_times().derived.map(|derived| derived.0)),
         JobField::DerivedSignal => signed(facts.attempt_times().derived.map(|derived| derived.1)),
-        JobField::UserCpu => maybe(facts.end().map(|end| end.user_cpu_us)),
-        JobField::SystemCpu => maybe(facts.end().map(|end| end.system_cpu_us)),
-        JobField::PeakMemory => maybe(facts.end().map(|end| end.peak_memory_bytes)),
+        JobField::PeakMemory | JobField::Energy => amount_used(facts, field),
+        JobField::GpuBusy | JobField::GpuMemory => amount_used(facts, field),
+        JobField::UserCpu | JobField::SystemCpu => amount_used(facts, field),
         JobField::Stdout => text(facts.files().stdout.lossy()),
         JobField::Stderr => text(facts.files().stderr.lossy()),
         JobField::Stdin => text(facts.files().stdin.lossy()),
@@ -214,6 +214,20 @@ fn preemption<'a>(facts: &impl JobFacts, field: JobField) -> Cell<'a> {
     match field {
         JobField::PreemptTime => time(facts.attempt_times().preempted),
         _ => time(facts.attempt_times().preemptible),
+    }
+}
+
+fn amount_used<'a>(facts: &impl JobFacts, field: JobField) -> Cell<'a> {
+    let Some(end) = facts.end() else {
+        return Cell::None;
+    };
+    match field {
+        JobField::UserCpu => maybe(Some(end.user_cpu_us)),
+        JobField::SystemCpu => maybe(Some(end.system_cpu_us)),
+        JobField::PeakMemory => maybe(Some(end.peak_memory_bytes)),
+        JobField::GpuBusy => maybe(end.devices.gpu_busy_permille()),
+        JobField::GpuMemory => maybe(end.devices.gpu_memory_bytes()),
+        _ => maybe(end.devices.energy_joules()),
     }
 }
 

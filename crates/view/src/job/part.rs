@@ -23,6 +23,7 @@ pub const fn part(field: JobField) -> Part {
         F::Elapsed | F::Begin | F::SuspendedSince => Part::Front,
         F::Queue | F::Nodes | F::Reservation | F::Stdout => Part::Front,
         F::ExitCode | F::Signal | F::UserCpu | F::SystemCpu | F::PeakMemory => Part::Front,
+        F::Energy | F::GpuBusy | F::GpuMemory => Part::Front,
         F::FailedNodes | F::Spares => Part::Front,
         // How much, in one line.
         F::NodeCount | F::Tasks | F::Cores | F::MemoryPerNode | F::Gpus => Part::Front,

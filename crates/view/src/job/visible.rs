@@ -138,8 +138,8 @@ pub const fn is_told_to_others(field: JobField, over: bool) -> bool {
         | JobField::DerivedSignal
         | JobField::UserCpu
         | JobField::SystemCpu
-        | JobField::PeakMemory
-        | JobField::CoreIds
-        | JobField::GpuIds => false,
+        | JobField::PeakMemory => false,
+        JobField::Energy | JobField::GpuBusy | JobField::GpuMemory => false,
+        JobField::CoreIds | JobField::GpuIds => false,
     }
 }

@@ -5,7 +5,7 @@
 //! its consequence: it does not count where something had failed before.
 
 use cosy_model::step::{NodeEnd, TaskEnd};
-use cosy_model::{End, EndCause, Time};
+use cosy_model::{DeviceUse, End, EndCause, Time};
 use std::collections::BTreeSet;
 
 /// Exit code of a task that never ran.
@@ -112,6 +112,7 @@ impl Tally {
             user_cpu_us: self.user_us,
             system_cpu_us: self.system_us,
             peak_memory_bytes: self.peak_bytes,
+            devices: DeviceUse::default(),
         }
     }
 

@@ -10,6 +10,7 @@ use crate::jobs::job::Job;
 use crate::jobs::run::Run;
 use crate::turn::Turn;
 use cosy_model::{End, JobId, MiB, Time};
+use cosy_view::phrase;
 
 pub(crate) fn mail_of(config: &ClusterConfig, job: &Job, news: &News<'_>) -> Option<Effect> {
     let mail = &job.spec().mail;
@@ -93,7 +94,31 @@ fn used(run: &Run, end: &End) -> Option<Vec<String>> {
             ));
         }
     }
+    lines.extend(device_lines(run, end));
     Some(lines)
+}
+
+/// What it used of GPUs and energy, as far as its nodes have measured it.
+fn device_lines(run: &Run, end: &End) -> Vec<String> {
+    let mut lines = Vec::new();
+    let used = end.devices;
+    if let Some(permille) = used.gpu_busy_permille() {
+        let gpus = run.all_parts().map(|part| u64::from(part.amounts().gpus));
+        let gpus = phrase::count(gpus.sum(), "GPU", "GPUs");
+        let memory = MiB(used.gpu_peak_bytes >> 20);
+        let memory = match memory.0 {
+            0 => String::new(),
+            _ => format!(", with {memory} of memory on the node where they used most"),
+        };
+        lines.push(format!("{gpus}: busy for {} % of the time{memory}.", permille / 10));
+    }
+    if let Some(joules) = used.energy_joules() {
+        let energy = phrase::energy(joules);
+        lines.push(format!(
+            "Energy: {energy}, an estimate: its cores' share of what its nodes took."
+        ));
+    }
+    lines
 }
 
 /// Sends what is due between two moments of jobs that want mail before their limits.

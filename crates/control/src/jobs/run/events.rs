@@ -3,7 +3,7 @@
 use crate::jobs::run::{GivenBack, Launching, Part, PartStep, Run, RunPhase};
 use crate::record::{AfterRun, HeldBy, PreemptedRow, PromisedRow, StepUse};
 use cosy_model::node::KillCause;
-use cosy_model::{Amounts, ClockStep, End, NodeId, Span, Time};
+use cosy_model::{Amounts, ClockStep, DeviceUse, End, NodeId, Span, Time};
 use std::collections::BTreeSet;
 
 impl Run {
@@ -28,6 +28,7 @@ impl Run {
             lost: BTreeSet::new(),
             spares: 0,
             steps: StepUse::default(),
+            devices: DeviceUse::default(),
             doubtful: false,
             from_store: false,
             reported: None,
@@ -277,6 +278,13 @@ impl Run {
     /// Its steps have used so much.
     pub fn steps_used(&mut self, steps: StepUse) {
         self.steps = steps;
+    }
+
+    /// A node that gives its share back tells what was used there; told again it counts once.
+    pub fn devices_used(&mut self, node: NodeId, used: DeviceUse) {
+        if self.part(node).is_some_and(|part| !part.is_released()) {
+            self.devices = self.devices.and(used);
+        }
     }
 
     /// The store was restored: its nodes have to tell whether it still runs.

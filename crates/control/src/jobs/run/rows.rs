@@ -98,6 +98,7 @@ impl Run {
             lost: restored.lost,
             spares: row.spares,
             steps: StepUse::default(),
+            devices: row.devices,
             doubtful: row.doubtful,
             from_store: true,
             reported: row.reported,
@@ -128,6 +129,7 @@ impl Run {
             checkpoint: self.checkpoint,
             lost: self.lost.iter().map(|node| names(*node)).collect(),
             spares: self.spares,
+            devices: self.devices,
             doubtful: self.doubtful,
             reported: self.reported.clone(),
         }

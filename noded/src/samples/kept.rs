@@ -1,0 +1,68 @@
+//! What attempts have used of the energy and the GPUs here so far, kept in the node's spool so that a
+//! daemon that is started anew goes on with it. One file for all of them, as old as the last measurement.
+
+use cosy_model::DeviceUse;
+use cosy_model::node::AttemptKey;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::{fs, io};
+
+/// Name of the file.
+const FILE: &str = "use";
+/// Of a file that is larger nothing is read: attempts of a node take a hundred bytes each.
+const FILE_BYTES: u64 = 16 << 20;
+
+/// What was used, by attempt.
+pub type Kept = BTreeMap<AttemptKey, DeviceUse>;
+
+/// What an earlier daemon kept; nothing where that cannot be read, as it is only an estimate.
+pub fn load(directory: &Path) -> Kept {
+    let file = directory.join(FILE);
+    if !fs::metadata(&file).is_ok_and(|meta| meta.len() <= FILE_BYTES) {
+        return Kept::new();
+    }
+    let bytes = fs::read(&file).unwrap_or_default();
+    rmp_serde::from_slice(&bytes).unwrap_or_else(|e| {
+        tracing::warn!("{}: {e}: energy and GPU use of jobs begin anew", file.display());
+        Kept::new()
+    })
+}
+
+/// Keeps it, whole or not at all. It need not outlive the machine.
+///
+/// # Errors
+/// The file system's.
+pub fn save(directory: &Path, all: &Kept) -> io::Result<()> {
+    let bytes = rmp_serde::to_vec_named(all).map_err(io::Error::other)?;
+    let new = directory.join(format!("{FILE}.new"));
+    fs::write(&new, bytes)?;
+    fs::rename(&new, directory.join(FILE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cosy_model::{Attempt, JobId};
+
+    #[test]
+    fn it_is_there_again() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(load(dir.path()), Kept::new());
+        let key = AttemptKey {
+            job: JobId(7),
+            attempt: Attempt(2),
+        };
+        let used = DeviceUse {
+            energy_uj: Some(5),
+            gpu_us: 9,
+            ..DeviceUse::default()
+        };
+        let all = Kept::from([(key, used)]);
+        save(dir.path(), &all).unwrap();
+        assert_eq!(load(dir.path()), all);
+        let file = dir.path().join(FILE);
+        let whole = fs::read(&file).unwrap();
+        fs::write(&file, &whole[..whole.len() - 1]).unwrap();
+        assert_eq!(load(dir.path()), Kept::new());
+    }
+}
