@@ -85,7 +85,7 @@ fn asked(ask: PeerAsk) {
                 }
             }
         }
-        PeerRequest::Resume { .. } | PeerRequest::Limit { .. } | PeerRequest::Holds { .. } => {}
+        PeerRequest::Resume { .. } | PeerRequest::Limit { .. } | PeerRequest::Holds { .. } | PeerRequest::Samples { .. } => {}
         PeerRequest::Command { ask, .. } => {
             if let StepAsk::Start { job, spec } = ask {
                 start(job, &spec);

@@ -9,7 +9,7 @@ use cosy_model::node::{
 };
 use cosy_model::reservation::{AccountAction, ReservationSpec, StartChoice, ReservationFilter};
 use cosy_model::step::{
-    DownFrame, AllocationRoute, Peer, RankRun, StepAnswer, StepAsk, StepCommand, StepKey, StepLayout,
+    DownFrame, AllocationRoute, Peer, RankRun, SampledNodes, StepAnswer, StepAsk, StepCommand, StepKey, StepLayout,
     StepOrder, StepRecord, StepSpec, TaskEnd, UpFrame, TcpPair,
 };
 use cosy_model::workflow::{FlowEdge, FlowFilter, FlowSpec, FlowTask};
@@ -481,7 +481,7 @@ fn peer() -> Vec<Vec<u8>> {
         StepAsk::Attach { job: JobId(1), step: StepId(0) },
         StepAsk::List { job: JobId(1) },
         StepAsk::Usage { job: JobId(1) },
-        StepAsk::Samples { job: JobId(1) },
+        StepAsk::Samples { job: JobId(1), of: SampledNodes::One("n2".into()) },
         StepAsk::Signal { job: JobId(1), step: StepId(0), signal: 2 },
         StepAsk::Limit { job: JobId(1), step: Some(StepId(0)), limit: Span::from_secs(60) },
         StepAsk::Holds { job: JobId(1), connection },
@@ -493,6 +493,7 @@ fn peer() -> Vec<Vec<u8>> {
         PeerRequest::Resume { key: step },
         PeerRequest::Limit { key: step, limit: Span::from_secs(60) },
         PeerRequest::Holds { attempt: step.attempt, connection },
+        PeerRequest::Samples { attempt: step.attempt },
         PeerRequest::Command { uid: Uid(1000), gid: Gid(100), ask: asks[0].clone() },
     ] {
         let ask = PeerAsk {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
-use cosy_model::step::{JobSamples, StepAnswer, StepAsk};
+use cosy_model::step::{JobSamples, SampledNodes, StepAnswer, StepAsk};
 use cosy_model::{JobId, JobState};
 use cosy_proto::frame;
 use cosy_tests::terminal::lines_on;
@@ -70,7 +70,9 @@ fn samples(c: &Cluster, job: JobId) -> JobSamples {
     stream
         .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
-    frame::write(&mut stream, &StepAsk::Samples { job }, FRAME_BYTES).unwrap();
+    let of = SampledNodes::First;
+    let ask = StepAsk::Samples { job, of };
+    frame::write(&mut stream, &ask, FRAME_BYTES).unwrap();
     match frame::read(&mut stream, FRAME_BYTES).unwrap() {
         Some(StepAnswer::Samples(samples)) => samples,
         other => panic!("{other:?}"),

@@ -3,9 +3,10 @@
 use super::node_request::{self, NodeReply};
 use super::start::connect_to_job;
 use crate::Context;
-use cosy_client::RetryPolicy;
+use anyhow::anyhow;
+use cosy_client::{CallError, RetryPolicy};
 use cosy_model::JobId;
-use cosy_model::step::{JobSamples, JobUse, StepAnswer, StepAsk};
+use cosy_model::step::{JobSamples, JobUse, SampledNodes, StepAnswer, StepAsk};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -20,9 +21,27 @@ pub fn of(context: &Context, job: JobId) -> Option<JobUse> {
 
 /// What it used over time; `None` when its first node cannot be reached, or does not measure.
 fn samples(context: &Context, job: JobId) -> Option<JobSamples> {
-    match ask_node(context, job, &StepAsk::Samples { job })? {
+    let of = SampledNodes::Others;
+    match ask_node(context, job, &StepAsk::Samples { job, of })? {
         StepAnswer::Samples(samples) => Some(samples),
         _ => None,
+    }
+}
+
+/// What it used over time on one of its nodes.
+///
+/// # Errors
+/// [`node_request::StepRefused`], [`cosy_client::CallError`], or no way to the job's first node.
+pub fn samples_on(context: &Context, job: JobId, node: &str) -> anyhow::Result<JobSamples> {
+    let of = SampledNodes::One(node.to_owned());
+    let stream = connect_to_job(context, job)?;
+    match node_request::send(stream, &StepAsk::Samples { job, of }, None, &mut |_| ())? {
+        NodeReply::Other(StepAnswer::Samples(told)) if told.node == node => Ok(told),
+        NodeReply::Other(StepAnswer::Samples(told)) => Err(anyhow!(
+            "the daemon of the first node ({}) is of an earlier release and tells of itself alone",
+            told.node
+        )),
+        NodeReply::Other(_) | NodeReply::Step(_) => Err(CallError::Unexpected.into()),
     }
 }
 

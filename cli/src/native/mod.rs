@@ -32,6 +32,7 @@ pub mod license;
 pub mod meter;
 pub mod mpi;
 pub mod node_list;
+pub mod on_node;
 pub mod over_time;
 pub mod plan;
 pub mod policy;

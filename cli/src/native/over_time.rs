@@ -1,9 +1,9 @@
 //! What a running job used over time, in three lines: cores, memory, disks.
 
 use crate::units::bytes;
-use cosy_model::step::JobSamples;
+use cosy_model::step::{JobSamples, NodeSummary};
 use cosy_model::{MiB, Span};
-use cosy_view::phrase::energy;
+use cosy_view::phrase::{count, energy};
 
 /// From nothing to all.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -59,12 +59,48 @@ pub fn lines(all: &JobSamples, blocks: bool) -> Vec<(String, String)> {
         let text = format!("{}% of the last minute it waited for memory", stall / 10);
         lines.push((String::new(), text));
     }
+    lines.extend(others(all));
     if let Some((title, _)) = lines.first_mut() {
         let from = all.samples.first().zip(latest);
         let since = from.map_or(Span::ZERO, |(first, last)| last.at.since(first.at));
         *title = format!("cores, {}", crate::units::brief(since));
     }
     lines
+}
+
+/// How a job of several nodes uses them: on which it needs most and least.
+fn others(all: &JobSamples) -> Option<(String, String)> {
+    if all.others.is_empty() {
+        return None;
+    }
+    let nodes: Vec<NodeSummary> = std::iter::once(all.summary())
+        .chain(all.others.iter().cloned())
+        .collect();
+    let most = nodes.iter().max_by_key(|node| node.peak_bytes)?;
+    let least = nodes.iter().min_by_key(|node| node.peak_bytes)?;
+    let mut text = format!(
+        "{} had most memory ({}), {} least ({})",
+        most.node,
+        size(most.peak_bytes),
+        least.node,
+        size(least.peak_bytes)
+    );
+    let busy = nodes.iter().filter(|node| node.busy_millicores.is_some());
+    let cores = |node: &NodeSummary| {
+        let tenths = node.busy_millicores.unwrap_or(0) / 100;
+        let all = count(node.cores.into(), "core", "cores");
+        format!("{}.{} of {all}", tenths / 10, tenths % 10)
+    };
+    let most = busy.clone().max_by_key(|node| node.busy_millicores);
+    let least = busy.min_by_key(|node| node.busy_millicores);
+    if let Some((most, least)) = most.zip(least) {
+        let (most_cores, least_cores) = (cores(most), cores(least));
+        text.push_str(&format!(
+            "; {} was busiest ({most_cores}), {} least ({least_cores})",
+            most.node, least.node
+        ));
+    }
+    Some((format!("of {} nodes", nodes.len()), text))
 }
 
 /// How busy its GPUs were, and their memory; `None` where that is not known.
@@ -173,6 +209,21 @@ mod tests {
             .iter_mut()
             .for_each(|sample| sample.gpu_busy = None);
         assert_eq!(told(&all)[2], "GPU: 3.0G of 32.0G of memory");
+    }
+
+    #[test]
+    fn the_other_nodes() {
+        let mut all = samples(&[(0, 0), (60, 1)]);
+        let other = |node: &str, busy_millicores, peak_bytes| NodeSummary {
+            node: node.to_owned(),
+            cores: 4,
+            busy_millicores,
+            peak_bytes,
+        };
+        all.others = vec![other("n2", Some(3960), 3 << 20), other("n3", None, 5 << 30)];
+        let want = "of 3 nodes: n3 had most memory (5.0G), n2 least (3.0M); n2 was busiest \
+                    (3.9 of 4 cores), n1 least (2.0 of 4 cores)";
+        assert_eq!(told(&all).last().unwrap(), want);
     }
 
     #[test]

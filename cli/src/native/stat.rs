@@ -7,6 +7,7 @@ use crate::launch::usage;
 use crate::native::arg::{self, flag, json, number, parse_state, values};
 use crate::native::job_page::Live;
 use crate::native::job_table::{self, JobColumn};
+use crate::native::on_node;
 use crate::native::record::{self, TimeStyle};
 use crate::native::resv::words;
 use crate::native::table::{self, TableStyle};
@@ -45,7 +46,7 @@ pub fn command() -> Command {
         )
         .arg(values("name", "NAME[,...]", "Jobs with these names").short('n'))
         .arg(
-            values("node", "NODES", "Jobs on these nodes")
+            values("node", "NODES", "Jobs on these nodes; with an ID: what it uses over time on them")
                 .value_delimiter(None)
                 .value_parser(crate::native::submit::options::hosts),
         )
@@ -195,6 +196,11 @@ fn once(context: &Context, matches: &ArgMatches, what: &Subject) -> anyhow::Resu
     let fine = |text| Ok((text, exit::OK));
     match what {
         Subject::Jobs(ids) if matches.get_flag("script") => fine(scripts(context, ids)?),
+        Subject::Jobs(ids) if matches.contains_id("node") => {
+            let nodes = matches.get_one::<Vec<String>>("node");
+            let nodes = nodes.map_or(&[][..], Vec::as_slice);
+            fine(on_node::text(context, (ids, nodes), as_json)?)
+        }
         Subject::Jobs(ids) => job_details(context, matches, ids, style),
         Subject::List => fine(list(context, matches, as_json, style)?),
         Subject::Plan => fine(plan_text(context, matches, as_json)?),

@@ -201,6 +201,9 @@ pub const fn room_of(all: usize, uid: u32) -> usize {
 /// Measurements of a job on a node that are kept: of a job of a day one in six minutes.
 pub const SAMPLES: usize = 240;
 
+/// Other nodes of a job that are asked in short what it uses there, its first ones.
+pub const SUMMARY_NODES: usize = 16;
+
 /// Connections of other nodes that have not shown a good ticket yet, at one noded; the oldest
 /// go where more come.
 pub const UNPROVEN_PEERS: usize = 512;

@@ -24,7 +24,7 @@ mod spec;
 pub use display::{DISPLAY_COOKIE_BYTES, DisplayEvent, DisplayFrame, DisplayNodes, DisplayRequest};
 pub use frames::{DownFrame, NodeEnd, Stream, TaskEnd, UpFrame};
 pub use gpu_bind::GpuBind;
-pub use samples::{JobSamples, Sample, Stretch};
+pub use samples::{JobSamples, NodeSummary, Sample, SampledNodes, Stretch};
 pub use spec::{
     Bind, Distribution, InputFrom, OutputTo, StepCommand, StepProgram, StepSpec, Window, Wireup,
 };
@@ -226,6 +226,10 @@ pub enum StepAsk {
     Samples {
         /// The job that is measured.
         job: JobId,
+        /// On which of its nodes. Daemons of earlier releases tell of the first one, whatever this is:
+        /// the answer names the node.
+        #[serde(default, skip_serializing_if = "SampledNodes::is_first")]
+        of: SampledNodes,
     },
     /// Whether a program of the job, on whichever of its nodes, is connected like that. Answer:
     /// [`StepAnswer::Holds`].
@@ -266,7 +270,7 @@ impl StepAsk {
             | Self::Attach { job, .. }
             | Self::List { job }
             | Self::Usage { job }
-            | Self::Samples { job }
+            | Self::Samples { job, .. }
             | Self::Signal { job, .. }
             | Self::Ports { job }
             | Self::Connect { job, .. }

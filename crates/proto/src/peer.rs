@@ -63,6 +63,12 @@ pub enum PeerRequest {
         /// The connection, the program's end first.
         connection: TcpPair,
     },
+    /// What this attempt used over time on the node that is asked. Chunks carry one
+    /// [`cosy_model::step::StepAnswer`].
+    Samples {
+        /// The attempt.
+        attempt: AttemptKey,
+    },
     /// A command on the host of the caller. Chunks carry what it would say to the socket
     /// for steps.
     Command {

@@ -120,7 +120,7 @@ impl Steps {
             }
             StepAsk::List { .. } => connection.finish(StepAnswer::Steps(self.list(attempt))),
             StepAsk::Usage { .. } => self.tell_usage(attempt, connection),
-            StepAsk::Samples { .. } => self.tell_samples(attempt, connection),
+            StepAsk::Samples { of, .. } => self.tell_samples(attempt, of, connection),
             StepAsk::Attach { step, .. } => self.attach(StepKey { attempt, step }, connection),
             StepAsk::Limit { step, limit, .. } => {
                 self.limit_requested(attempt, step, limit, connection);

@@ -40,6 +40,7 @@ mod login_end;
 mod login_environment;
 mod login_list;
 mod logins;
+mod others;
 mod peer_requests;
 mod pending;
 pub mod ports;

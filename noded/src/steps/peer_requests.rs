@@ -46,7 +46,7 @@ impl Steps {
                 Some(order.key.attempt)
             }
             PeerRequest::Resume { key } | PeerRequest::Limit { key, .. } => Some(key.attempt),
-            PeerRequest::Holds { attempt, .. } => Some(*attempt),
+            PeerRequest::Holds { attempt, .. } | PeerRequest::Samples { attempt } => Some(*attempt),
             PeerRequest::Command { .. } => None,
         };
         let claims = match self.claims(&ask.ticket, job, &key) {
@@ -70,6 +70,10 @@ impl Steps {
                 connection,
             } => {
                 let done = self.holds_here(attempt, connection).map(Verdict::Carry);
+                let _ = verdict.send(done.unwrap_or_else(refuse));
+            }
+            PeerRequest::Samples { attempt } => {
+                let done = self.samples_here(attempt).map(Verdict::Carry);
                 let _ = verdict.send(done.unwrap_or_else(refuse));
             }
             PeerRequest::Command { uid, gid, ask } => {

@@ -1,5 +1,7 @@
 //! The measurements of jobs: which jobs are measured, what is kept, who is told.
 
+use super::others::Others;
+use super::peer_requests::pair;
 use super::serve::Connection;
 use super::table::{Job, Steps};
 use crate::gpus::GpuUse;
@@ -9,13 +11,19 @@ use crate::samples::sampled::{SampleLimits, Signs};
 use crate::samples::{Measured, Subject};
 use crate::spool::name_of;
 use cosy_model::node::AttemptKey;
-use cosy_model::step::{JobSamples, StepAnswer};
-use cosy_model::{DeviceUse, Span};
+use cosy_model::step::{JobSamples, NodeSummary, SampledNodes, StepAnswer};
+use cosy_model::{DeviceUse, RefusalCode, Span, limits};
+use cosy_proto::peer::PeerRequest;
+use std::collections::BTreeMap;
+use std::os::unix::net::UnixStream as StdStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
 
 /// For so many intervals at most what GPUs do now counts as what they did since the last look.
 const LONGEST: u64 = 2;
+/// So soon other nodes say in short what a job uses there: who asks waits for about a second.
+const SOON: Duration = Duration::from_millis(500);
 
 impl Steps {
     /// So often jobs are measured; without, not at all.
@@ -117,7 +125,8 @@ impl Steps {
         job.sampled.add(measured, (gpus, looked_at), limits)
     }
 
-    pub(super) fn tell_samples(&mut self, attempt: AttemptKey, connection: Connection) {
+    /// What a job used here over time; nothing of one that is not known.
+    fn samples_of(&mut self, attempt: AttemptKey) -> JobSamples {
         self.share_energy();
         let told = self.jobs.get(&attempt).map(|job| JobSamples {
             node: self.setup.name.clone(),
@@ -129,7 +138,106 @@ impl Steps {
             peak_bytes: job.sampled.series().peak_bytes(),
             devices: job.sampled.used(),
             samples: job.sampled.series().all(),
+            others: Vec::new(),
         });
-        connection.finish(StepAnswer::Samples(told.unwrap_or_default()));
+        told.unwrap_or_default()
+    }
+
+    /// Tells it of this node, the job's first one, or asks others.
+    pub(super) fn tell_samples(
+        &mut self,
+        attempt: AttemptKey,
+        of: SampledNodes,
+        connection: Connection,
+    ) {
+        let here = self.samples_of(attempt);
+        let others = self.jobs.get(&attempt);
+        let Some(others) = others.map(|job| self.others_of(attempt, job)) else {
+            return connection.finish(StepAnswer::Samples(here));
+        };
+        match of {
+            SampledNodes::Others if !others.peers().is_empty() => {
+                tokio::spawn(async move {
+                    let others = summaries(&others).await;
+                    connection.finish(StepAnswer::Samples(JobSamples { others, ..here }));
+                });
+            }
+            SampledNodes::One(node) if node != here.node => {
+                tokio::spawn(
+                    async move { tell_of_one(&others, &node, &here.node, connection).await },
+                );
+            }
+            SampledNodes::First | SampledNodes::Others | SampledNodes::One(_) => {
+                connection.finish(StepAnswer::Samples(here));
+            }
+        }
+    }
+
+    /// The job's first node asks. Gives the end of a connection that says the answer.
+    ///
+    /// # Errors
+    /// In one line: the job is not known here.
+    pub(super) fn samples_here(&mut self, attempt: AttemptKey) -> Result<StdStream, String> {
+        if !self.jobs.contains_key(&attempt) {
+            return Err(format!("job {} is not known there", attempt.job));
+        }
+        let here = self.samples_of(attempt);
+        let (stream, other) = pair()?;
+        let connection = Connection {
+            stream,
+            place: None,
+        };
+        tokio::spawn(async move { connection.finish(StepAnswer::Samples(here)) });
+        Ok(other)
+    }
+}
+
+/// What some of the other nodes say in short, in the order of the job. One that does not answer soon is
+/// left out.
+async fn summaries(others: &Others) -> Vec<NodeSummary> {
+    let mut asked = JoinSet::new();
+    for (at, peer) in others
+        .peers()
+        .iter()
+        .take(limits::SUMMARY_NODES)
+        .enumerate()
+    {
+        let attempt = others.attempt();
+        let answer = others.ask(peer, PeerRequest::Samples { attempt });
+        asked.spawn(async move { (at, answer.await) });
+    }
+    let mut found = BTreeMap::new();
+    let hear = async {
+        while let Some(answer) = asked.join_next().await {
+            match answer {
+                Ok((at, Ok(StepAnswer::Samples(told)))) => drop(found.insert(at, told.summary())),
+                Ok((_, Err(why))) => tracing::debug!("what a job uses elsewhere: {why}"),
+                Ok(_) | Err(_) => {}
+            }
+        }
+    };
+    // What came by then counts.
+    let _ = tokio::time::timeout(SOON, hear).await;
+    found.into_values().collect()
+}
+
+/// Asks the node that is meant, and passes its answer on.
+async fn tell_of_one(others: &Others, node: &str, own: &str, connection: Connection) {
+    let Some(peer) = others.peers().iter().find(|peer| peer.node == node) else {
+        let names = others.peers().iter().map(|peer| peer.node.as_str());
+        let names: Vec<&str> = std::iter::once(own).chain(names).collect();
+        let shown: String = node.chars().take(64).collect();
+        let text = format!(
+            "'{}' is no node of job {}: it has {}",
+            shown.escape_debug(),
+            others.attempt().job,
+            cosy_model::fold(&names)
+        );
+        return connection.refuse(RefusalCode::NotFound, text);
+    };
+    let attempt = others.attempt();
+    match others.ask(peer, PeerRequest::Samples { attempt }).await {
+        Ok(answer) => connection.finish(answer),
+        Err(why) => connection.refuse(RefusalCode::Unavailable, why),
     }
 }

@@ -16,7 +16,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use cosy_model::step::{LiveUse, Sample, StepAnswer, StepAsk};
+use cosy_model::step::{LiveUse, Sample, SampledNodes, StepAnswer, StepAsk};
 use cosy_model::{JobId, Uid};
 use futures_util::stream;
 use serde::Deserialize;
@@ -85,10 +85,22 @@ fn sample_json(sample: &Sample) -> Json {
     })
 }
 
-/// What an own running job used over time on its first node.
-pub async fn samples(State(site): SiteState, who: Who, Path(job): Path<String>) -> Result {
+/// Of which node measurements are asked for.
+#[derive(Deserialize)]
+pub struct SamplesQuery {
+    node: Option<String>,
+}
+
+/// What an own running job used over time on its first node, or on the one that is named.
+pub async fn samples(
+    State(site): SiteState,
+    who: Who,
+    Path(job): Path<String>,
+    Params(query): Params<SamplesQuery>,
+) -> Result {
     let job = id(&job)?;
-    let (answer, _) = nodes::ask(&site, who.uid, StepAsk::Samples { job }).await?;
+    let of = query.node.map_or(SampledNodes::First, SampledNodes::One);
+    let (answer, _) = nodes::ask(&site, who.uid, StepAsk::Samples { job, of }).await?;
     let StepAnswer::Samples(told) = answer else {
         return Err(Problem::unexpected());
     };

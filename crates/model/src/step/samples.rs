@@ -61,6 +61,45 @@ pub struct JobSamples {
     /// Measurements in the order of time, at most [`crate::limits::SAMPLES`]: of a long job not all are
     /// kept, but the last one is. Earlier ones are lost when the node's daemon is restarted.
     pub samples: Vec<Sample>,
+    /// The same of other nodes in short, where that was asked for, of at most
+    /// [`crate::limits::SUMMARY_NODES`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<NodeSummary>,
+}
+
+/// Of which of a job's nodes measurements are asked for.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SampledNodes {
+    /// Of the first.
+    #[default]
+    First,
+    /// Of the first, and of some others in short.
+    Others,
+    /// Of this one.
+    One(String),
+}
+
+impl SampledNodes {
+    /// Whether the first node alone is meant.
+    pub const fn is_first(&self) -> bool {
+        matches!(self, Self::First)
+    }
+}
+
+/// What a job used of one node, in short.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeSummary {
+    /// The node.
+    pub node: String,
+    /// Cores that the job has there.
+    pub cores: u32,
+    /// Cores that were busy on average over all measurements, in thousandths; `None` before there are
+    /// two.
+    pub busy_millicores: Option<u64>,
+    /// Largest memory, in bytes.
+    pub peak_bytes: u64,
 }
 
 /// How a job used its node between two measurements.
@@ -75,6 +114,21 @@ pub struct Stretch {
 }
 
 impl JobSamples {
+    /// All of it in short.
+    pub fn summary(&self) -> NodeSummary {
+        let ends = self.samples.first().zip(self.samples.last());
+        let busy = ends.and_then(|(first, last)| {
+            let ms = u64::try_from(last.at.since(first.at).ms()).ok()?;
+            last.cpu_us.saturating_sub(first.cpu_us).checked_div(ms)
+        });
+        NodeSummary {
+            node: self.node.clone(),
+            cores: self.cores,
+            busy_millicores: busy,
+            peak_bytes: self.peak_bytes,
+        }
+    }
+
     /// From each measurement to the next; those at the same moment are passed over.
     pub fn stretches(&self) -> impl Iterator<Item = Stretch> + '_ {
         self.samples.windows(2).filter_map(|two| {
@@ -107,5 +161,7 @@ mod tests {
         };
         let busy: Vec<f64> = all.stretches().map(|s| s.busy_cores).collect();
         assert_eq!(busy, [1.5, 0.0]);
+        assert_eq!(all.summary().busy_millicores, Some(700));
+        assert_eq!(JobSamples::default().summary(), NodeSummary::default());
     }
 }
