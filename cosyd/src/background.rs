@@ -14,7 +14,8 @@ use crate::power;
 use crate::program;
 use crate::submit::Gate;
 use cosy_control::{
-    ClusterConfig, Effect, Event, InsidePlan, LookupFailure, PowerOrder, predictions,
+    ClusterConfig, Effect, Event, InsidePlan, LookupFailure, PowerEnd, PowerOrder, WakeQuestion,
+    predictions,
 };
 use cosy_model::api::Reply;
 use cosy_model::{JobId, Refusal, RefusalCode, Time, Uid, fold, text};
@@ -271,13 +272,8 @@ impl Background {
                 };
                 self.hub.answer(client, reply);
             }
-            Effect::PlanWakes {
-                now,
-                until,
-                scheduler,
-            } => {
-                let work = planning_wakes((now, until), scheduler);
-                let _ = self.workers.planner.send(work);
+            Effect::PlanWakes(question) => {
+                let _ = self.workers.planner.send(planning_wakes(question));
             }
             Effect::Power(order) => self.switch_nodes(*order),
             Effect::Mail { to, subject, body } => self.mail(to, subject, body),
@@ -311,19 +307,19 @@ impl Background {
             if let Some(why) = &failure {
                 tracing::warn!("nodes {}: the {} program: {why}", fold(&nodes), program.word());
             }
-            let ended = Event::PowerEnded {
+            let ended = Event::PowerEnded(Box::new(PowerEnd {
                 program,
                 nodes,
                 failure,
-            };
+            }));
             let _ = core.blocking_send(Input::Event(Box::new(ended)));
         };
         if let Err(refusal) = self.power.submit(ordinary(Uid(u32::MAX)), work) {
-            self.tell(Event::PowerEnded {
+            self.tell(Event::PowerEnded(Box::new(PowerEnd {
                 program,
                 nodes,
                 failure: Some(refusal.to_string()),
-            });
+            })));
         }
     }
 
@@ -407,7 +403,12 @@ fn planning(
     }
 }
 
-fn planning_wakes((now, until): (Time, Time), scheduler: Box<Scheduler>) -> BackgroundWork {
+fn planning_wakes(question: Box<WakeQuestion>) -> BackgroundWork {
+    let WakeQuestion {
+        now,
+        until,
+        scheduler,
+    } = *question;
     BackgroundWork {
         run: Box::new(move || Event::WakesPlanned(scheduler.starts_until(now, until))),
         failed: Event::WakesPlanned(Vec::new()),

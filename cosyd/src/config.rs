@@ -225,22 +225,12 @@ fn parse_as(path: &Path, text: &str, name: Option<&str>) -> Result<Config, Fault
     let sets = sets(&mut check, &file.node_set, &known);
     let queues = queues(&mut check, &file.queue, &known, &sets);
     let default_queue = default_queue(&mut check, &file.queue);
-    let enforce = enforced(&mut check, &file);
     let (reservations, queue_reservations) = reservation_rules(&mut check, &file);
     let priority = file.queue.iter().map(Queue::priority);
     let priority = priority::read(&mut check, &file.priority, priority);
-    let power = power::read(
-        &mut check,
-        &file.power,
-        &power::Around {
-            node_tables: &file.node,
-            nodes: &nodes,
-            queue_tables: &file.queue,
-            queues: &queues,
-        },
-    );
     let cluster = ClusterConfig {
-        power,
+        power: power::read(&mut check, &file.power, &around(&file, &nodes, &queues)),
+        enforce: enforced(&mut check, &file),
         name: cluster_name(&mut check, file.cluster.as_ref()),
         first_job: first_job(&mut check, file.cluster.as_ref()),
         admins: file.cluster.map(|c| c.admins).unwrap_or_default(),
@@ -263,7 +253,6 @@ fn parse_as(path: &Path, text: &str, name: Option<&str>) -> Result<Config, Fault
         reservations,
         queue_reservations,
         accounts: accounts::read(&mut check, &file.account),
-        enforce,
         licenses: licenses::read(&mut check, &file.licenses),
         license_times: licenses::times(&mut check, &file.licenses, &priority.zone),
         priority,
@@ -294,6 +283,20 @@ fn parse_as(path: &Path, text: &str, name: Option<&str>) -> Result<Config, Fault
             retention,
         }),
         _ => Err(check.into_faults()),
+    }
+}
+
+/// What decides about the power of nodes beside `[power]`.
+fn around<'a>(
+    file: &'a File,
+    nodes: &'a [cosy_model::NodeSpec],
+    queues: &'a [cosy_model::QueueSpec],
+) -> power::Around<'a> {
+    power::Around {
+        node_tables: &file.node,
+        nodes,
+        queue_tables: &file.queue,
+        queues,
     }
 }
 

@@ -85,7 +85,7 @@ impl CurrentWork {
             Event::DescriptionsWanted(_) => 13,
             Event::StoreJudged { .. } => 14,
             Event::WakesPlanned(_) => 15,
-            Event::PowerEnded { .. } => 16,
+            Event::PowerEnded(_) => 16,
         })
     }
 

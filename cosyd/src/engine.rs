@@ -511,7 +511,7 @@ fn kind_of(event: &Event) -> (&'static str, Option<Uid>) {
         Event::Appraised { .. } => ("appraisal", None),
         Event::FlowPlanned { .. } => ("plan of a workflow", None),
         Event::WakesPlanned(_) => ("plan of nodes to be switched on", None),
-        Event::PowerEnded { .. } => ("program that switches nodes", None),
+        Event::PowerEnded(_) => ("program that switches nodes", None),
         Event::Reconfigured(_) => ("configuration", None),
         Event::StoreJudged { .. } => ("settings of the database", None),
         Event::BecameDurable => ("piece of a cancellation", None),

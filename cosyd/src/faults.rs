@@ -107,7 +107,7 @@ impl Faults {
             | Event::Appraised { .. }
             | Event::FlowPlanned { .. }
             | Event::WakesPlanned(_)
-            | Event::PowerEnded { .. }
+            | Event::PowerEnded(_)
             | Event::Reconfigured(_)
             | Event::StoreJudged { .. }
             | Event::BecameDurable

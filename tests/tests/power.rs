@@ -140,7 +140,7 @@ fn nodes_go_off_and_come_up_for_a_job() {
     let row = site.c.until_end(job).expect_state(JobState::Completed);
     assert_eq!(row.nodes, "n[1-2]");
     assert_eq!(fs::read_to_string(site.c.work().join("out")).unwrap(), "2\n");
-    let told = site.out(&["chist", "events", "--json"]);
+    let told = site.out(&["cadm", "events", "--json"]);
     assert!(told.contains("powered_up") && told.contains("it is up after"), "{told}");
 }
 

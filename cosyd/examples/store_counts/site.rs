@@ -171,7 +171,7 @@ impl Site {
             | Effect::Plan { .. }
             | Effect::Appraise { .. }
             | Effect::PlanFlow { .. }
-            | Effect::PlanWakes { .. }
+            | Effect::PlanWakes(_)
             | Effect::Power(_) => None,
         }
     }

@@ -12,7 +12,7 @@ use crate::recovery::caught;
 use crate::standing::Standing;
 use crate::store::{Store, StoreError};
 use crate::{clients, clock};
-use cosy_control::{Batch, Effect, Record};
+use cosy_control::{Batch, Effect, LinkId, Record};
 use cosy_model::api::Reply;
 use cosy_model::node::{Allocation, Launch, NodeOrder, StoreMark};
 use cosy_model::step::{AllocationRoute, PassClaims};
@@ -224,6 +224,11 @@ impl Writer {
         }
     }
 
+    fn heard(&mut self, link: LinkId, number: u64, mark: StoreMark) {
+        let mark = self.signed(mark);
+        self.hub.order(link, &NodeOrder::Heard { number, mark });
+    }
+
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Reply { client, reply } => self.hub.answer(client, reply),
@@ -231,10 +236,7 @@ impl Writer {
             Effect::LinkReply { link, answer } => self.hub.link_answer(link, answer),
             Effect::CloseLink(link) => self.hub.close_link(link),
             Effect::Order { link, order } => self.hub.order(link, &order),
-            Effect::Heard { link, number, mark } => {
-                let mark = self.signed(mark);
-                self.hub.order(link, &NodeOrder::Heard { number, mark });
-            }
+            Effect::Heard { link, number, mark } => self.heard(link, number, mark),
             Effect::Prepare {
                 link,
                 mut allocation,
@@ -293,7 +295,7 @@ impl Writer {
             | Effect::Appraise { .. }
             | Effect::PlanFlow { .. }
             | Effect::Reload { .. }
-            | Effect::PlanWakes { .. }
+            | Effect::PlanWakes(_)
             | Effect::Power(_)
             | Effect::Mail { .. } => self.outside.perform(effect),
         }

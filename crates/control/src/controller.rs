@@ -176,14 +176,8 @@ impl Controller {
             Event::FlowPlanned { plan, result } => {
                 flow_planned(&mut self.rooms, &mut self.turn, plan, *result)
             }
-            Event::WakesPlanned(predictions) => {
-                wakes_planned(&mut self.rooms, &mut self.turn, predictions)
-            }
-            Event::PowerEnded {
-                program,
-                nodes,
-                failure,
-            } => power_ended(&mut self.rooms, &mut self.turn, program, &nodes, failure),
+            Event::WakesPlanned(plan) => wakes_planned(&mut self.rooms, &mut self.turn, plan),
+            Event::PowerEnded(end) => power_ended(&mut self.rooms, &mut self.turn, *end),
             Event::Reconfigured(config) => reconfigure(&mut self.rooms, &mut self.turn, *config),
             Event::StoreJudged { weak } => store_judged(&mut self.turn, weak),
             Event::BecameDurable => {
@@ -375,6 +369,20 @@ impl Controller {
         self
     }
 
+    /// What the configuration says of nodes beside what they have.
+    fn machine_restored(&mut self, nodes: &BTreeMap<String, NodeRow>) {
+        let Rooms {
+            machine,
+            config,
+            aside,
+            ..
+        } = &mut self.rooms;
+        machine.hang_on(&config.switches);
+        let is_new = |name: &str| !nodes.contains_key(name);
+        machine.configure_power(&config.power, &mut self.turn, is_new);
+        close_unread_nodes(machine, aside);
+    }
+
     /// How many jobs were placed anew because nodes have changed, since the start: a measure
     /// of work.
     pub fn placed_for_changes(&self) -> u64 {
@@ -420,13 +428,7 @@ impl Controller {
         let nodes: BTreeMap<String, NodeRow> = loaded.nodes.into_iter().collect();
         it.rooms.aside = Aside::new(loaded.set_aside);
         it.rooms.machine = Machine::restore(&it.rooms.config.nodes, &nodes, keys, now);
-        it.rooms.machine.hang_on(&it.rooms.config.switches);
-        it.rooms
-            .machine
-            .configure_power(&it.rooms.config.power, &mut it.turn, |name| {
-                !nodes.contains_key(name)
-            });
-        close_unread_nodes(&mut it.rooms.machine, &it.rooms.aside);
+        it.machine_restored(&nodes);
         build_queues(&it.rooms.config, &it.rooms.machine, &mut it.rooms.queues, &queue_states, now);
         tell_planner(&mut it.rooms, &mut it.turn);
         it.rooms.jobs.restore_license_use(loaded.license_use);

@@ -15,7 +15,7 @@ use cosy_sched::{Prediction, Scheduler};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-pub use power::{PowerOrder, PowerProgram, ResumedJob};
+pub use power::{PowerEnd, PowerOrder, PowerProgram, ResumedJob, WakeQuestion};
 
 /// A command's connection, numbered by the shell around the controller.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -279,14 +279,7 @@ pub enum Event {
     /// A plan of who would have which nodes has come back.
     WakesPlanned(Vec<Prediction>),
     /// A program that switches nodes has ended.
-    PowerEnded {
-        /// Which one.
-        program: PowerProgram,
-        /// What it was to switch.
-        nodes: Vec<String>,
-        /// Why it has failed, in one sentence.
-        failure: Option<String>,
-    },
+    PowerEnded(Box<PowerEnd>),
     /// The configuration was read again.
     Reconfigured(Box<ClusterConfig>),
     /// The database keeps less than it should, and why; or again what it should.
@@ -330,7 +323,7 @@ impl Event {
             | Self::Appraised { .. }
             | Self::FlowPlanned { .. }
             | Self::WakesPlanned(_)
-            | Self::PowerEnded { .. }
+            | Self::PowerEnded(_)
             | Self::Reconfigured(_)
             | Self::StoreJudged { .. }
             | Self::BecameDurable
@@ -511,14 +504,7 @@ pub enum Effect {
         flow: Box<LiveFlow>,
     },
     /// Compute on another thread who would have which nodes by then: [`Event::WakesPlanned`].
-    PlanWakes {
-        /// The time of the snapshot.
-        now: Time,
-        /// What begins later is not wanted.
-        until: Time,
-        /// A copy of the planner: what is planned on it changes nothing.
-        scheduler: Box<Scheduler>,
-    },
+    PlanWakes(Box<WakeQuestion>),
     /// Run a program that switches nodes, at once: [`Event::PowerEnded`].
     Power(Box<PowerOrder>),
     /// Read the configuration again: [`Event::Reconfigured`], then answer.

@@ -46,7 +46,7 @@ pub use conversations::visible::Eyes;
 pub use event::{
     AdminField, Batch, Caller, ClientId, CommandEvent, Described, DescribedJob, DescriptionRequest,
     Effect, Event, Facts, InsidePlan, LinkAnswer, LinkHello, LinkId, LookupFailure, OldJob,
-    PowerOrder, PowerProgram, ResumedJob, TokenSeed, Via, predictions,
+    PowerEnd, PowerOrder, PowerProgram, ResumedJob, TokenSeed, Via, WakeQuestion, predictions,
 };
 pub use jobs::change::changed;
 pub use jobs::shared::SharedSpecs;

@@ -4,7 +4,7 @@
 
 mod world;
 
-use cosy_control::{ClusterConfig, Event, KeptNodes, PowerConfig, PowerProgram};
+use cosy_control::{ClusterConfig, Event, KeptNodes, PowerConfig, PowerEnd, PowerProgram};
 use cosy_model::api::{JobField, NodeAction, NodeInfo, Reply, Request};
 use cosy_model::reservation::{ReservationSpec, StartChoice};
 use cosy_model::*;
@@ -365,10 +365,12 @@ fn a_node_that_does_not_come_up_is_drained_and_its_job_goes_elsewhere() {
 fn programs_that_fail_drain_their_nodes() {
     let mut site = Site::new(settings(2));
     site.world.pass(62);
-    let failed = |program| Event::PowerEnded {
-        program,
-        nodes: vec!["n1".into(), "gone".into()],
-        failure: Some("no credit".into()),
+    let failed = |program| {
+        Event::PowerEnded(Box::new(PowerEnd {
+            program,
+            nodes: vec!["n1".into(), "gone".into()],
+            failure: Some("no credit".into()),
+        }))
     };
     site.world.event(failed(PowerProgram::Suspend));
     assert_eq!(site.reason(0), "the suspend program failed: no credit");
@@ -376,11 +378,11 @@ fn programs_that_fail_drain_their_nodes() {
     site.pass(30);
     site.submit("a", 1, 100);
     site.world.pass(2);
-    site.world.event(Event::PowerEnded {
+    site.world.event(Event::PowerEnded(Box::new(PowerEnd {
         program: PowerProgram::Resume,
         nodes: vec!["n2".into()],
         failure: Some("no credit".into()),
-    });
+    })));
     assert_eq!(site.reason(1), "the resume program failed: no credit");
     assert_eq!(site.states(), "drained drained");
 }
@@ -513,10 +515,12 @@ fn programs_that_take_long_do_not_pile_up() {
     let states = site.states();
     assert_eq!(states.matches("powering-down").count(), 4, "{states}");
     assert_eq!(states.matches("idle").count(), 4, "{states}");
-    let ended = |done: &str| Event::PowerEnded {
-        program: PowerProgram::Suspend,
-        nodes: expand(done.trim_start_matches("suspend ")).unwrap(),
-        failure: None,
+    let ended = |done: &str| {
+        Event::PowerEnded(Box::new(PowerEnd {
+            program: PowerProgram::Suspend,
+            nodes: expand(done.trim_start_matches("suspend ")).unwrap(),
+            failure: None,
+        }))
     };
     site.world.event(ended(&done[0]));
     site.pass(2);

@@ -76,8 +76,10 @@ impl Scheduler {
 
     /// Whether all that is booked on nodes of a pool before `far` are absences, and there is one.
     pub(crate) fn only_absences(&self, pool: usize, far: Time) -> bool {
-        let bounds = &self.node_pools[pool].bounds;
-        let mut near = bounds.iter().map(|(bound, ())| bound);
+        let Some(pool) = self.node_pools.get(pool) else {
+            return false;
+        };
+        let mut near = pool.bounds.iter().map(|(bound, ())| bound);
         let mut near = near.by_ref().take_while(|(at, _)| *at < far).peekable();
         near.peek().is_some() && near.all(|(_, id)| is_absence(*id))
     }

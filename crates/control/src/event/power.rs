@@ -1,6 +1,29 @@
-//! Programs that switch nodes, as they are ordered.
+//! Programs that switch nodes, as they are ordered and end, and plans of whom they are needed for.
 
-use cosy_model::{JobId, Span};
+use cosy_model::{JobId, Span, Time};
+use cosy_sched::Scheduler;
+
+/// Who would have which nodes as soon as they are up?
+#[derive(Debug)]
+pub struct WakeQuestion {
+    /// The time of the snapshot.
+    pub now: Time,
+    /// What begins later is not wanted.
+    pub until: Time,
+    /// A copy of the planner: what is planned on it changes nothing.
+    pub scheduler: Scheduler,
+}
+
+/// How a program that switches nodes has ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PowerEnd {
+    /// Which one.
+    pub program: PowerProgram,
+    /// What it was to switch.
+    pub nodes: Vec<String>,
+    /// Why it has failed, in one sentence.
+    pub failure: Option<String>,
+}
 
 /// A program that switches nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,7 +11,7 @@
 //!
 //! [`Powering::has_room`]: crate::machine::power::Powering::has_room
 
-use crate::event::{Effect, PowerOrder, PowerProgram, ResumedJob};
+use crate::event::{Effect, PowerEnd, PowerOrder, PowerProgram, ResumedJob, WakeQuestion};
 use crate::jobs::limits::in_plans::tell_limits;
 use crate::machine::availability::update_available;
 use crate::machine::nodes::procedures::link_closed;
@@ -205,13 +205,13 @@ fn ask_who_wants(rooms: &mut Rooms, turn: &mut Turn) {
     if !rooms.machine.powering_mut().begins_plan(now, footprint) {
         return;
     }
-    let mut scheduler = Box::new(cluster.clone());
+    let mut scheduler = cluster.clone();
     tell_limits(rooms, &mut scheduler, None);
-    turn.effect(Effect::PlanWakes {
+    turn.effect(Effect::PlanWakes(Box::new(WakeQuestion {
         now,
         until: now + longest_way(rooms),
         scheduler,
-    });
+    })));
 }
 
 /// The longest that a node which is told to come up as soon as that can be could take.
@@ -420,13 +420,12 @@ const fn direction(program: PowerProgram) -> Option<Direction> {
 }
 
 /// A program that switches nodes has ended.
-pub(crate) fn power_ended(
-    rooms: &mut Rooms,
-    turn: &mut Turn,
-    program: PowerProgram,
-    nodes: &[String],
-    failure: Option<String>,
-) {
+pub(crate) fn power_ended(rooms: &mut Rooms, turn: &mut Turn, end: PowerEnd) {
+    let PowerEnd {
+        program,
+        nodes,
+        failure,
+    } = end;
     let ids = nodes.iter().filter_map(|name| rooms.machine.id_of(name));
     let ids: Vec<NodeId> = ids.collect();
     if let Some(direction) = direction(program) {

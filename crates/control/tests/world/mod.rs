@@ -864,18 +864,18 @@ impl World {
                     again.push(planned);
                 }
             }
-            Effect::PlanWakes {
-                now,
-                until,
-                scheduler,
-            } => again.push(Event::WakesPlanned(scheduler.starts_until(now, until))),
+            Effect::PlanWakes(question) => {
+                let WakeQuestion { now, until, .. } = *question;
+                let starts = question.scheduler.starts_until(now, until);
+                again.push(Event::WakesPlanned(starts));
+            }
             Effect::Power(order) => {
                 if !self.slow_programs {
-                    again.push(Event::PowerEnded {
+                    again.push(Event::PowerEnded(Box::new(PowerEnd {
                         program: order.program,
                         nodes: order.nodes.clone(),
                         failure: None,
-                    });
+                    })));
                 }
                 self.switched.push(*order);
             }

@@ -75,17 +75,7 @@ impl Request {
             Self::SetTrigger(spec) => trigger(spec),
             Self::NodeControl { nodes, action } => {
                 hosts("nodes", nodes)?;
-                match action {
-                    NodeAction::Drain { reason }
-                    | NodeAction::Down { reason }
-                    | NodeAction::Revoke { reason } => {
-                        text("reason", reason, limits::COMMENT_BYTES)
-                    }
-                    NodeAction::Features { names: all } => names("features", all),
-                    NodeAction::Resume | NodeAction::PowerUp | NodeAction::PowerDown { .. } => {
-                        Ok(())
-                    }
-                }
+                node_action(action)
             }
             Self::QueueControl { queue, .. } | Self::DeleteQueue { queue } => name("queue", queue),
             Self::SetQueue { spec, .. } => queue(spec),
@@ -121,6 +111,17 @@ impl Request {
             Self::Policy(query) => bounds_policy::query(query),
             Self::ChangePolicy { changes, .. } => bounds_policy::changes(changes),
         }
+    }
+}
+
+/// What is to be done with nodes.
+fn node_action(action: &NodeAction) -> Bounded {
+    match action {
+        NodeAction::Drain { reason }
+        | NodeAction::Down { reason }
+        | NodeAction::Revoke { reason } => text("reason", reason, limits::COMMENT_BYTES),
+        NodeAction::Features { names: all } => names("features", all),
+        NodeAction::Resume | NodeAction::PowerUp | NodeAction::PowerDown { .. } => Ok(()),
     }
 }
 

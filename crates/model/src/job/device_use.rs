@@ -93,8 +93,8 @@ mod tests {
         assert_eq!((both.gpu_busy_permille(), both.gpu_memory_bytes()), (Some(250), Some(9)));
         assert_eq!(one.and(one).energy_joules(), Some(5));
         let short = DeviceUse {
-            gpu_us: 1007,
-            gpu_busy_us: 1007 * 27 / 100,
+            gpu_us: 100_007,
+            gpu_busy_us: 27_000,
             ..one
         };
         assert_eq!(short.gpu_busy_permille(), Some(270));

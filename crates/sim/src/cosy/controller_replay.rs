@@ -393,7 +393,7 @@ impl<'a> ControllerReplay<'a> {
             // Nothing is left on a node that it could be told to clean up, and nobody asks
             // for new configurations.
             // Nothing is switched off in a replay.
-            Effect::PlanWakes { .. } | Effect::Power(_) => {}
+            Effect::PlanWakes(_) | Effect::Power(_) => {}
             Effect::Order { .. }
             | Effect::Heard { .. }
             | Effect::Describe { .. }

@@ -18,7 +18,7 @@ pub(super) struct Node {
     pub features: Vec<String>,
     /// `Weight`, where it is another one than that of all nodes that say nothing.
     pub weight: Option<u32>,
-    /// `State=CLOUD`.
+    /// `State=CLOUD`: off until it is needed.
     pub cloud: bool,
     /// `SuspendTime`; the inner `None` is never.
     pub after: Option<Option<Span>>,

@@ -46,9 +46,8 @@ fn machine(node: &NodeInfo) -> Data {
         reason_by: _,
         reason_since: _,
         queues: _,
-        // The release that is shown is Slurm's.
+        // Slurm has no names for the rest here, and the release that is shown is its.
         version: _,
-        // Slurm has no names for the rest here.
         jobs: _,
         skew_ms: _,
         gpu_types: _,

@@ -69,6 +69,16 @@ impl LicenseShortage<'_> {
     }
 }
 
+/// What is the matter with nodes.
+const fn of_nodes(reason: &WaitReason) -> &'static str {
+    match reason {
+        WaitReason::NodesOff => {
+            "nodes that it is to have are switched off or come up; they are switched on in time"
+        }
+        _ => "nodes that it needs are down, drained or not connected",
+    }
+}
+
 /// Why it waits.
 pub fn why(reason: &WaitReason, waiting: Waiting<'_>) -> String {
     let Waiting {
@@ -116,13 +126,7 @@ pub fn why(reason: &WaitReason, waiting: Waiting<'_>) -> String {
         WaitReason::InteractiveLimit => format!(
             "as many interactive jobs of its user run as may run at once ({interactive_per_user})"
         ),
-        WaitReason::NodesUnavailable => {
-            "nodes that it needs are down, drained or not connected".to_owned()
-        }
-        WaitReason::NodesOff => {
-            "nodes that it is to have are switched off or come up; they are switched on in time"
-                .to_owned()
-        }
+        WaitReason::NodesUnavailable | WaitReason::NodesOff => of_nodes(reason).to_owned(),
         WaitReason::Reservation => "an accepted reservation is in the way".to_owned(),
         WaitReason::ReservationStart => "its reservation has not begun".to_owned(),
         WaitReason::ReservationGone => RESERVATION_GONE.to_owned(),
