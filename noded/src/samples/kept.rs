@@ -4,6 +4,9 @@
 use cosy_model::DeviceUse;
 use cosy_model::node::AttemptKey;
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::{fs, io};
 
@@ -28,6 +31,11 @@ pub fn load(directory: &Path) -> Kept {
     })
 }
 
+/// Forgets all of it: nothing that was told is to be told again.
+pub fn forget(directory: &Path) {
+    let _ = fs::remove_file(directory.join(FILE));
+}
+
 /// Keeps it, whole or not at all. It need not outlive the machine.
 ///
 /// # Errors
@@ -35,7 +43,9 @@ pub fn load(directory: &Path) -> Kept {
 pub fn save(directory: &Path, all: &Kept) -> io::Result<()> {
     let bytes = rmp_serde::to_vec_named(all).map_err(io::Error::other)?;
     let new = directory.join(format!("{FILE}.new"));
-    fs::write(&new, bytes)?;
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(&new)?.write_all(&bytes)?;
     fs::rename(&new, directory.join(FILE))
 }
 
@@ -60,9 +70,14 @@ mod tests {
         let all = Kept::from([(key, used)]);
         save(dir.path(), &all).unwrap();
         assert_eq!(load(dir.path()), all);
+        let mode = fs::metadata(dir.path().join(FILE)).unwrap().permissions();
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
         let file = dir.path().join(FILE);
         let whole = fs::read(&file).unwrap();
         fs::write(&file, &whole[..whole.len() - 1]).unwrap();
+        assert_eq!(load(dir.path()), Kept::new());
+        save(dir.path(), &all).unwrap();
+        forget(dir.path());
         assert_eq!(load(dir.path()), Kept::new());
     }
 }

@@ -349,7 +349,7 @@ impl Steps {
 
     /// Measures on a thread of its own, and answers from there.
     fn tell_usage(&mut self, attempt: AttemptKey, connection: Connection) {
-        let devices = self.device_use(attempt);
+        let devices = self.used_when_measured(attempt);
         let Some(job) = self.jobs.get(&attempt) else {
             return connection.finish(StepAnswer::Usage(JobUse::default()));
         };

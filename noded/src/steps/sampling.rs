@@ -24,6 +24,10 @@ use tokio::task::JoinSet;
 const LONGEST: u64 = 2;
 /// So soon other nodes say in short what a job uses there: who asks waits for about a second.
 const SOON: Duration = Duration::from_millis(500);
+/// One that is asked alone is waited for so long.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// In microjoules.
+const JOULE: u64 = 1_000_000;
 
 impl Steps {
     /// So often jobs are measured; without, not at all.
@@ -75,10 +79,14 @@ impl Steps {
             .iter()
             .map(|(key, job)| (*key, job.sampled.used()));
         let known: Kept = used.filter(|(_, used)| !used.is_empty()).collect();
-        if !known.is_empty()
-            && let Err(e) = kept::save(&self.setup.directory, &known)
-        {
-            tracing::debug!("energy and GPU use of jobs cannot be kept: {e}");
+        match known.is_empty() {
+            true if self.kept_use.is_empty() => kept::forget(&self.setup.directory),
+            true => {} // what waits for who it is of stays as it is
+            false => {
+                if let Err(e) = kept::save(&self.setup.directory, &known) {
+                    tracing::debug!("energy and GPU use of jobs cannot be kept: {e}");
+                }
+            }
         }
     }
 
@@ -88,6 +96,18 @@ impl Steps {
         match self.jobs.get(&key) {
             Some(job) => job.sampled.used(),
             None => self.kept_use.remove(&key).unwrap_or_default(),
+        }
+    }
+
+    /// The same when it was measured last, in whole joules: whoever asks again and again learns no more of
+    /// the machine than the measurements tell, whose counters the kernel leaves to root.
+    pub(super) fn used_when_measured(&self, key: AttemptKey) -> DeviceUse {
+        let job = self.jobs.get(&key).map(|job| job.sampled.used());
+        let used = job.or_else(|| self.kept_use.get(&key).copied());
+        let used = used.unwrap_or_default();
+        DeviceUse {
+            energy_uj: used.energy_uj.map(|uj| uj / JOULE * JOULE),
+            ..used
         }
     }
 
@@ -126,8 +146,8 @@ impl Steps {
     }
 
     /// What a job used here over time; nothing of one that is not known.
-    fn samples_of(&mut self, attempt: AttemptKey) -> JobSamples {
-        self.share_energy();
+    fn samples_of(&self, attempt: AttemptKey) -> JobSamples {
+        let devices = self.used_when_measured(attempt);
         let told = self.jobs.get(&attempt).map(|job| JobSamples {
             node: self.setup.name.clone(),
             cores: u32::try_from(job.allocation.cores.len()).unwrap_or(u32::MAX),
@@ -136,7 +156,7 @@ impl Steps {
             gpu_memory_bytes: job.sampled.gpu_memory(),
             interval: self.sample_interval.unwrap_or(Span::ZERO),
             peak_bytes: job.sampled.series().peak_bytes(),
-            devices: job.sampled.used(),
+            devices,
             samples: job.sampled.series().all(),
             others: Vec::new(),
         });
@@ -204,14 +224,19 @@ async fn summaries(others: &Others) -> Vec<NodeSummary> {
     {
         let attempt = others.attempt();
         let answer = others.ask(peer, PeerRequest::Samples { attempt });
-        asked.spawn(async move { (at, answer.await) });
+        let node = peer.node.clone();
+        asked.spawn(async move { (node, at, answer.await) });
     }
     let mut found = BTreeMap::new();
     let hear = async {
         while let Some(answer) = asked.join_next().await {
             match answer {
-                Ok((at, Ok(StepAnswer::Samples(told)))) => drop(found.insert(at, told.summary())),
-                Ok((_, Err(why))) => tracing::debug!("what a job uses elsewhere: {why}"),
+                // By the name of who was asked, whatever it calls itself.
+                Ok((node, at, Ok(StepAnswer::Samples(told)))) => {
+                    let summary = told.summary();
+                    found.insert(at, NodeSummary { node, ..summary });
+                }
+                Ok((_, _, Err(why))) => tracing::debug!("what a job uses elsewhere: {why}"),
                 Ok(_) | Err(_) => {}
             }
         }
@@ -236,8 +261,12 @@ async fn tell_of_one(others: &Others, node: &str, own: &str, connection: Connect
         return connection.refuse(RefusalCode::NotFound, text);
     };
     let attempt = others.attempt();
-    match others.ask(peer, PeerRequest::Samples { attempt }).await {
-        Ok(answer) => connection.finish(answer),
-        Err(why) => connection.refuse(RefusalCode::Unavailable, why),
-    }
+    let answer = others.ask(peer, PeerRequest::Samples { attempt });
+    let why = match tokio::time::timeout(PATIENCE, answer).await {
+        Ok(Ok(answer @ StepAnswer::Samples(_))) => return connection.finish(answer),
+        Ok(Ok(_)) => format!("node {node} answers with something else"),
+        Ok(Err(why)) => why,
+        Err(_) => format!("node {node} has not answered for {} s", PATIENCE.as_secs()),
+    };
+    connection.refuse(RefusalCode::Unavailable, why)
 }

@@ -5,6 +5,7 @@
 //! shown the step's cookie.
 
 use cosy_proto::x11::FIRST_PORT;
+use nix::errno::Errno;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
@@ -54,14 +55,21 @@ fn listen(port: u16) -> io::Result<Vec<TcpListener>> {
                 listener.set_nonblocking(true)?;
                 listeners.push(listener);
             }
-            Err(e) if e.kind() == ErrorKind::AddrInUse => return Err(e),
-            Err(e) => missing = Some(e),
+            // The host has no such address.
+            Err(e) if is_absent(&e) => missing = Some(e),
+            Err(e) => return Err(e),
         }
     }
     match missing {
         Some(e) if listeners.is_empty() => Err(e),
         _ => Ok(listeners),
     }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    let absent = [Errno::EADDRNOTAVAIL, Errno::EAFNOSUPPORT];
+    let code = error.raw_os_error();
+    absent.iter().any(|errno| code == Some(*errno as i32))
 }
 
 #[cfg(test)]
