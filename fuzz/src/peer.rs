@@ -76,7 +76,7 @@ fn key() -> PublicKey {
 fn asked(ask: PeerAsk) {
     let _ = ticket::verify(&ask.ticket, &key(), Time(0));
     match ask.what {
-        PeerRequest::Start(order) => {
+        PeerRequest::Start(order) | PeerRequest::StartWithDisplay(order) => {
             start(order.key.attempt.job, &order.spec);
             if noded::steps::check::order(&order).is_ok() {
                 for node in 0..order.layout.nodes.len().min(8) as u32 {
@@ -87,7 +87,7 @@ fn asked(ask: PeerAsk) {
         }
         PeerRequest::Resume { .. } | PeerRequest::Limit { .. } | PeerRequest::Holds { .. } | PeerRequest::Samples { .. } => {}
         PeerRequest::Command { ask, .. } => {
-            if let StepAsk::Start { job, spec } = ask {
+            if let StepAsk::Start { job, spec } | StepAsk::StartWithDisplay { job, spec } = ask {
                 start(job, &spec);
             }
         }

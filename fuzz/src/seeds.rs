@@ -478,6 +478,7 @@ fn peer() -> Vec<Vec<u8>> {
     };
     let asks = [
         StepAsk::Start { job: JobId(1), spec: Box::new(step_spec()) },
+        StepAsk::StartWithDisplay { job: JobId(1), spec: Box::new(step_spec()) },
         StepAsk::Attach { job: JobId(1), step: StepId(0) },
         StepAsk::List { job: JobId(1) },
         StepAsk::Usage { job: JobId(1) },
@@ -489,6 +490,7 @@ fn peer() -> Vec<Vec<u8>> {
     let mut pieces: Vec<Vec<u8>> = Vec::new();
     let mut add = |kind: u8, bytes: Vec<u8>| pieces.push([vec![kind], bytes].concat());
     for what in [
+        PeerRequest::StartWithDisplay(Box::new(order.clone())),
         PeerRequest::Start(Box::new(order)),
         PeerRequest::Resume { key: step },
         PeerRequest::Limit { key: step, limit: Span::from_secs(60) },
