@@ -671,3 +671,17 @@ fn the_file_names_only_what_is_switched_on() {
         .collect();
     assert_eq!(told, [(wide, order.nodes.clone())]);
 }
+
+#[test]
+fn a_node_that_a_waiting_job_is_to_have_soon_stays_on() {
+    let mut site = Site::new(settings(2));
+    site.world.run_time = Span::from_secs(150);
+    site.submit("a", 1, 200);
+    site.pass(2);
+    let wide = site.submit("wide", 2, 100);
+    site.pass(120);
+    assert_eq!(site.done(), Vec::<String>::new());
+    assert_eq!(site.states(), "busy idle");
+    site.pass(40);
+    assert_eq!(site.state(wide), JobState::Running);
+}
