@@ -327,14 +327,14 @@ fn short_docs(source: &Source) -> usize {
 
 #[test]
 fn literals_and_comments_are_no_code() {
-    let text = "let a = \"fn b() {\"; // x.unwrap()\nlet c = '\"'; let d: &'static str = r#\"[0]\"#;\n/// Which.\nfn e<'a>(f: &'a [u8]) {\n    f[0];\n}\n#[cfg(test)]\nmod tests {\n    fn g() {\n        panic!();\n    }\n}\n";
+    let text = "let a = \"fn b() {\"; // x.unwrap()\nlet c = '\"'; let d: &'static str = r#\"[0]\"#;\n/// Which.\nfn e<'a>(f: &'a [u8]) {\n    f[0];\n}\n#[cfg(test)]\nmod tests {\n    fn g() {\n        h(r#\"\n\"#);\n        panic!();\n    }\n}\n";
     let lines = source::read(text);
     let code: Vec<&str> = lines.iter().map(|l| l.code.as_str()).collect();
     assert_eq!(code[0], "let a = \"\"; ");
     assert_eq!(code[1], "let c = ' '; let d: &static str = \"\";");
     assert_eq!(lines[2].doc.as_deref(), Some(" Which."));
     let tests: Vec<bool> = lines.iter().map(|l| l.test).collect();
-    assert_eq!(tests.iter().filter(|t| **t).count(), 6);
+    assert_eq!(tests.iter().filter(|t| **t).count(), 8);
     assert!(tests[6..].iter().all(|t| *t));
     let source = Source {
         path: "x.rs".into(),

@@ -23,6 +23,8 @@ pub struct Line {
     pub doc: Option<String>,
     /// Texts in quotes that begin in it, as far as they go in it.
     pub texts: Vec<String>,
+    /// It begins inside a comment or a text of an earlier line.
+    pub inside: bool,
     /// It belongs to a test.
     pub test: bool,
 }
@@ -100,7 +102,10 @@ pub fn read(text: &str) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut state = State::Code;
     for text in text.lines() {
-        let mut line = Line::default();
+        let mut line = Line {
+            inside: state != State::Code,
+            ..Line::default()
+        };
         if state == State::Code {
             line.doc = text.trim_start().strip_prefix("///").map(str::to_owned);
         }
@@ -217,7 +222,8 @@ fn mark_tests(lines: &mut [Line]) {
         loop {
             lines[at].test = true;
             let code = lines[at].code.trim_end();
-            let here = code.len() - code.trim_start().len() == indent && !code.is_empty();
+            let column = code.len() - code.trim_start().len();
+            let here = column == indent && !code.is_empty() && !lines[at].inside;
             at += 1;
             if at >= lines.len() || here && (code.ends_with(';') || code.ends_with('}')) {
                 break;
