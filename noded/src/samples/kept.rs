@@ -1,9 +1,10 @@
 //! What attempts have used of the energy and the GPUs here so far, kept in the node's spool so that a
 //! daemon that is started anew goes on with it. One file for all of them, as old as the last measurement.
 
+use crate::spool;
 use cosy_model::DeviceUse;
-use cosy_model::node::AttemptKey;
-use std::collections::BTreeMap;
+use cosy_model::node::{AllocationKey, AttemptKey};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -18,22 +19,22 @@ const FILE_BYTES: u64 = 16 << 20;
 /// What was used, by attempt.
 pub type Kept = BTreeMap<AttemptKey, DeviceUse>;
 
-/// What an earlier daemon kept; nothing where that cannot be read, as it is only an estimate.
+/// What an earlier daemon kept of attempts that are still in the spool: what the others used was told.
+/// Nothing where that cannot be read, as it is only an estimate.
 pub fn load(directory: &Path) -> Kept {
     let file = directory.join(FILE);
     if !fs::metadata(&file).is_ok_and(|meta| meta.len() <= FILE_BYTES) {
         return Kept::new();
     }
     let bytes = fs::read(&file).unwrap_or_default();
-    rmp_serde::from_slice(&bytes).unwrap_or_else(|e| {
+    let mut all: Kept = rmp_serde::from_slice(&bytes).unwrap_or_else(|e| {
         tracing::warn!("{}: {e}: energy and GPU use of jobs begin anew", file.display());
         Kept::new()
-    })
-}
-
-/// Forgets all of it: nothing that was told is to be told again.
-pub fn forget(directory: &Path) {
-    let _ = fs::remove_file(directory.join(FILE));
+    });
+    let open = spool::attempts_in(directory).unwrap_or_default();
+    let open: BTreeSet<AttemptKey> = open.into_iter().filter_map(AllocationKey::job).collect();
+    all.retain(|key, _| open.contains(key));
+    all
 }
 
 /// Keeps it, whole or not at all. It need not outlive the machine.
@@ -68,6 +69,7 @@ mod tests {
             ..DeviceUse::default()
         };
         let all = Kept::from([(key, used)]);
+        fs::create_dir(dir.path().join(spool::name_of(key))).unwrap();
         save(dir.path(), &all).unwrap();
         assert_eq!(load(dir.path()), all);
         let mode = fs::metadata(dir.path().join(FILE)).unwrap().permissions();
@@ -77,7 +79,7 @@ mod tests {
         fs::write(&file, &whole[..whole.len() - 1]).unwrap();
         assert_eq!(load(dir.path()), Kept::new());
         save(dir.path(), &all).unwrap();
-        forget(dir.path());
+        fs::remove_dir(dir.path().join(spool::name_of(key))).unwrap();
         assert_eq!(load(dir.path()), Kept::new());
     }
 }

@@ -79,14 +79,11 @@ impl Steps {
             .iter()
             .map(|(key, job)| (*key, job.sampled.used()));
         let known: Kept = used.filter(|(_, used)| !used.is_empty()).collect();
-        match known.is_empty() {
-            true if self.kept_use.is_empty() => kept::forget(&self.setup.directory),
-            true => {} // what waits for who it is of stays as it is
-            false => {
-                if let Err(e) = kept::save(&self.setup.directory, &known) {
-                    tracing::debug!("energy and GPU use of jobs cannot be kept: {e}");
-                }
-            }
+        if known.is_empty() {
+            return;
+        }
+        if let Err(e) = kept::save(&self.setup.directory, &known) {
+            tracing::debug!("energy and GPU use of jobs cannot be kept: {e}");
         }
     }
 
@@ -165,7 +162,7 @@ impl Steps {
 
     /// Tells it of this node, the job's first one, or asks others.
     pub(super) fn tell_samples(
-        &mut self,
+        &self,
         attempt: AttemptKey,
         of: SampledNodes,
         connection: Connection,
@@ -197,7 +194,7 @@ impl Steps {
     ///
     /// # Errors
     /// In one line: the job is not known here.
-    pub(super) fn samples_here(&mut self, attempt: AttemptKey) -> Result<StdStream, String> {
+    pub(super) fn samples_here(&self, attempt: AttemptKey) -> Result<StdStream, String> {
         if !self.jobs.contains_key(&attempt) {
             return Err(format!("job {} is not known there", attempt.job));
         }
