@@ -3,6 +3,7 @@
 mod config;
 mod files;
 mod options;
+mod samples;
 
 pub use files::new_key;
 use files::{COMMANDS, free_port, link_programs, read_key};

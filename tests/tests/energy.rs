@@ -2,18 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
-use cosy_model::step::{JobSamples, SampledNodes, StepAnswer, StepAsk};
 use cosy_model::{JobId, JobState};
-use cosy_proto::frame;
 use cosy_tests::terminal::lines_on;
 use cosy_tests::{Cluster, Options, script, wait};
 use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-/// Bytes of an answer.
-const FRAME_BYTES: usize = 1 << 20;
 /// Where a job may change it, a file like the kernel's.
 const COUNTER: &str = "class/powercap/intel-rapl:0";
 
@@ -64,21 +60,6 @@ fn joules(c: &Cluster, job: JobId) -> String {
     c.run(&words).expect(0).out.trim().to_owned()
 }
 
-/// What the node says of a job.
-fn samples(c: &Cluster, job: JobId) -> JobSamples {
-    let mut stream = UnixStream::connect(c.node_dir(0).join("spool/n1/steps.sock")).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(60)))
-        .unwrap();
-    let of = SampledNodes::First;
-    let ask = StepAsk::Samples { job, of };
-    frame::write(&mut stream, &ask, FRAME_BYTES).unwrap();
-    match frame::read(&mut stream, FRAME_BYTES).unwrap() {
-        Some(StepAnswer::Samples(samples)) => samples,
-        other => panic!("{other:?}"),
-    }
-}
-
 /// Far shorter than the interval between two measurements: its beginning and its end are looked at.
 #[test]
 fn a_short_job_has_its_share_of_all_its_nodes() {
@@ -125,7 +106,7 @@ fn jobs_share_a_node_by_their_cores() {
     let one = c.submit(&script(&c.work(), text));
     c.until_state(one, JobState::Running);
     set(&file, 100_005_000);
-    let joules_of = |c: &Cluster, job| samples(c, job).devices.energy_joules();
+    let joules_of = |c: &Cluster, job| c.samples(job).devices.energy_joules();
     wait::until("it was measured", || (joules_of(&c, one) == Some(25)).then_some(()));
     let id = one.to_string();
     let sstat = c
@@ -170,7 +151,7 @@ fn jobs_share_a_node_by_their_cores() {
     set(&file, 999_005_000);
     c.start_noded(0);
     wait::until("it is back", || {
-        let socket = UnixStream::connect(c.node_dir(0).join("spool/n1/steps.sock")).ok()?;
+        let socket = UnixStream::connect(c.steps_socket(0)).ok()?;
         drop(socket);
         (joules_of(&c, two) == Some(20)).then_some(())
     });

@@ -353,16 +353,11 @@ fn a_driver_that_hangs_holds_nobody_up() {
 fn how_gpus_were_used_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let mailed = folder.path().join("mail");
-    let program = format!("cat > {0}.new; mv {0}.new {0}", mailed.display());
-    let options = Options::default();
-    let policy =
-        format!("{}mail_command = [\"/bin/sh\", \"-c\", '{program}', \"mail\"]\n", options.policy);
     let options = Options {
         noded: |_| format!("{CONFIGURED}sample_interval = '1s'\n"),
-        policy,
-        ..options
+        ..Options::default()
     };
-    let c = Cluster::prepare(1, options);
+    let c = Cluster::prepare(1, options.mailed_to(&mailed));
     // Busy for 27 %, with 3 GiB of its memory in use.
     let gpu = "nvidia|Tesla T4|GPU-aaaa|0|1b|27|3221225472|0\n";
     let Some(_fake) = FakeGpus::of_node_or_skip(&c, 0, gpu) else {

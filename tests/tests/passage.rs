@@ -77,8 +77,8 @@ fn outside() -> Option<Outside> {
     fs::write(&boot, "00000000-0000-4000-8000-000000000000\n").unwrap();
     let sockets = [
         cluster.socket(),
-        cluster.node_dir(0).join("spool/n1/steps.sock"),
-        cluster.node_dir(1).join("spool/n2/steps.sock"),
+        cluster.steps_socket(0),
+        cluster.steps_socket(1),
     ];
     let covered = Vec::new();
     let mut outside = Outside { covered, cluster };

@@ -17,7 +17,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 const JSON: &str = "Content-Type: application/json";
@@ -45,15 +45,10 @@ fn site(more: &str) -> Option<(Cluster, Page)> {
     };
     let cluster = Cluster::start(1, options);
     cluster.open_commands();
-    let socket = steps_socket(&cluster);
+    let socket = cluster.steps_socket(0);
     let more = format!("node_socket = \"{}\"\n{more}", socket.display());
     let page = Page::start(&cluster, WWW, &more);
     Some((cluster, page))
-}
-
-/// The socket for steps of the node's daemon.
-fn steps_socket(cluster: &Cluster) -> PathBuf {
-    cluster.node_dir(0).join("spool/n1/steps.sock")
 }
 
 /// Submits as that user, and waits until it runs.
@@ -395,7 +390,7 @@ fn node_daemons_believe_the_controller_alone() {
             other => panic!("{other:?}"),
         }
     };
-    let node = steps_socket(&cluster);
+    let node = cluster.steps_socket(0);
     let shown = |uid: u32, pass: &OsText, ask: StepAsk| {
         let ask = StepAsk::For {
             pass: pass.clone(),

@@ -2,16 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests it says where")]
 
-use cosy_model::step::{JobSamples, SampledNodes, StepAnswer, StepAsk};
-use cosy_model::{JobId, JobState};
-use cosy_proto::frame;
+use cosy_model::JobState;
 use cosy_tests::terminal::lines_on;
 use cosy_tests::{Cluster, Options, script, wait};
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
-
-/// Bytes of an answer.
-const FRAME_BYTES: usize = 1 << 20;
 
 fn cluster(noded: fn(usize) -> String) -> Cluster {
     Cluster::start(
@@ -25,21 +19,6 @@ fn cluster(noded: fn(usize) -> String) -> Cluster {
 
 fn each_second(_: usize) -> String {
     "sample_interval = \"1s\"\n".to_owned()
-}
-
-/// What the node says of a job.
-fn samples(c: &Cluster, job: JobId) -> JobSamples {
-    let mut stream = UnixStream::connect(c.node_dir(0).join("spool/n1/steps.sock")).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(60)))
-        .unwrap();
-    let of = SampledNodes::First;
-    let ask = StepAsk::Samples { job, of };
-    frame::write(&mut stream, &ask, FRAME_BYTES).unwrap();
-    match frame::read(&mut stream, FRAME_BYTES).unwrap() {
-        Some(StepAnswer::Samples(samples)) => samples,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[test]
@@ -57,7 +36,7 @@ fn a_busy_job_is_seen_to_be_busy() {
     let job = c.submit(&submission);
     c.until_state(job, JobState::Running);
     let told = wait::until_within(Duration::from_secs(60), "both are seen", || {
-        let told = samples(&c, job);
+        let told = c.samples(job);
         let busy = told.stretches().last()?;
         (busy.busy_cores > 0.3 && busy.memory_bytes > 64 << 20).then_some(told)
     });
@@ -107,8 +86,8 @@ fn a_site_may_leave_it() {
     let c = cluster(|_| "sample_interval = \"off\"\n".to_owned());
     let job = c.submit(&script(&c.work(), "sleep 600"));
     c.until_state(job, JobState::Running);
-    assert_eq!(samples(&c, job).samples, []);
-    assert_eq!(samples(&c, job).interval.ms(), 0);
+    assert_eq!(c.samples(job).samples, []);
+    assert_eq!(c.samples(job).interval.ms(), 0);
     let lines = lines_on(120, &mut c.command(&["cstat", &job.to_string()]));
     assert!(!lines.iter().any(|line| line.starts_with("  cores, ")), "{lines:#?}");
 }

@@ -134,11 +134,7 @@ fn efficiency_of_jobs_and_of_users() {
 fn mail_tells_what_was_used() {
     let folder = tempfile::tempdir().unwrap();
     let mailed = folder.path().join("mail");
-    let program = format!("{{ echo \"$2\"; cat; }} > {0}.new; mv {0}.new {0}", mailed.display());
-    let options = Options::default();
-    let policy =
-        format!("{}mail_command = [\"/bin/sh\", \"-c\", '{program}', \"mail\"]\n", options.policy);
-    let c = Cluster::start(1, Options { policy, ..options });
+    let c = Cluster::start(1, Options::default().mailed_to(&mailed));
     let told = || cosy_tests::wait::until("a mail comes", || std::fs::read_to_string(&mailed).ok());
     let words = [
         "csub",

@@ -43,17 +43,22 @@ fn released(world: &mut World, n: usize, key: AttemptKey, devices: DeviceUse) {
     world.report(n, report);
 }
 
-#[test]
-fn each_node_counts_once() {
-    let mut world = World::new(config(3, 4));
+/// A job runs on all of so many nodes.
+fn wide(nodes: u32) -> (World, u64, AttemptKey) {
+    let mut world = World::new(config(nodes, 4));
     world.run_time = Span::from_secs(100_000);
     let mut wide = spec("wide");
-    wide.request.nodes = Some(3);
+    wide.request.nodes = Some(nodes);
     wide.request.exclusive = true;
     let job = world.submit(wide);
     world.deliver_all();
-    let key = attempt(job, 1);
-    let key = key.job().expect("of a job");
+    let key = attempt(job, 1).job().expect("of a job");
+    (world, job, key)
+}
+
+#[test]
+fn each_node_counts_once() {
+    let (mut world, job, key) = wide(3);
     ended(&mut world, 0, key, used(7_000_000, 5));
     ended(&mut world, 0, key, used(7_000_000, 5));
     assert_eq!(world.text(job, JobField::State), "completing");
@@ -74,15 +79,7 @@ fn each_node_counts_once() {
 
 #[test]
 fn a_controller_that_begins_anew_knows_the_first() {
-    let mut world = World::new(config(2, 4));
-    world.run_time = Span::from_secs(100_000);
-    let mut wide = spec("wide");
-    wide.request.nodes = Some(2);
-    wide.request.exclusive = true;
-    let job = world.submit(wide);
-    world.deliver_all();
-    let key = attempt(job, 1);
-    let key = key.job().expect("of a job");
+    let (mut world, job, key) = wide(2);
     ended(&mut world, 0, key, used(7_000_000, 5));
     world.crash();
     world.connect(0);

@@ -1,6 +1,6 @@
 //! How a cluster is configured.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How a cluster is configured.
 #[derive(Clone, Debug)]
@@ -43,6 +43,18 @@ pub struct Controllers {
     /// For a node (counted from 0), where it reaches each controller (`HOST:PORT`), instead of the
     /// controller itself.
     pub ways: Vec<Vec<String>>,
+}
+
+impl Options {
+    /// What is mailed is written there instead: its subject, then the rest.
+    #[must_use]
+    pub fn mailed_to(mut self, file: &Path) -> Self {
+        let shown = file.display();
+        let program = format!("{{ echo \"$2\"; cat; }} > {shown}.new; mv {shown}.new {shown}");
+        self.policy
+            .push_str(&format!("mail_command = [\"/bin/sh\", \"-c\", '{program}', \"mail\"]\n"));
+        self
+    }
 }
 
 impl Default for Options {
