@@ -39,6 +39,12 @@ impl Outbox {
         self.buffer.len() - self.sent
     }
 
+    /// What waits.
+    #[cfg(test)]
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[self.sent..]
+    }
+
     /// Drops all that waits.
     pub fn clear(&mut self) {
         self.buffer.clear();

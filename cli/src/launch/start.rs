@@ -1,6 +1,6 @@
 //! Connects to a running job's first node, starts a step there, and opens the targets of its output.
 
-use super::display::clients::Clients;
+use super::display::{self, clients::Clients};
 use super::node_request::{self, NodeReply};
 use super::options::RunOptions;
 use super::session::{self, Outcome, SessionOptions, SessionResources, Step};
@@ -12,8 +12,9 @@ use super::{control_thread, files, step_socket, supervisors, verbose};
 use crate::allocation::job_connection::JobConnection;
 use crate::{Context, output};
 use anyhow::{Context as _, anyhow};
-use cosy_model::api::{Reply, Request};
-use cosy_model::step::{AllocationEndpoint, StepAsk, StepCommand, StepSpec, Wireup};
+use cosy_client::CallError;
+use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
+use cosy_model::step::{AllocationEndpoint, DisplayNodes, StepAsk, StepCommand, StepSpec, Wireup};
 use cosy_model::{Dialect, JobId, OsText};
 use cosy_proto::lines::{self, Style};
 use std::os::unix::net::UnixStream;
@@ -39,8 +40,30 @@ pub fn connect_to_job(context: &Context, job: JobId) -> anyhow::Result<UnixStrea
 pub fn endpoint(context: &Context, job: JobId) -> anyhow::Result<AllocationEndpoint> {
     match context.ask(Request::Entry { job })? {
         Reply::Entry(entry) => Ok(entry),
-        _ => Err(cosy_client::CallError::Unexpected.into()),
+        _ => Err(CallError::Unexpected.into()),
     }
+}
+
+/// The ids of the jobs that `job` names: one, or those of an array.
+///
+/// # Errors
+/// The controller does not say them.
+pub fn ids_of(context: &Context, job: JobRef) -> Result<Vec<JobId>, CallError> {
+    let request = Request::Jobs {
+        filter: JobFilter {
+            ids: vec![job],
+            ..JobFilter::default()
+        },
+        fields: vec![JobField::Id],
+        fold_arrays: false,
+    };
+    let Reply::Jobs(table) = context.ask(request)? else {
+        return Err(CallError::Unexpected);
+    };
+    let ids = (0..table.rows).filter_map(|row| table.number(row, JobField::Id));
+    Ok(ids
+        .filter_map(|id| u64::try_from(id).ok().map(JobId))
+        .collect())
 }
 
 /// The variables of `block`, replaced and extended by those of `more`; `NAME=value`, separated by
@@ -57,6 +80,14 @@ pub fn with_variables(block: &OsText, more: &OsText) -> OsText {
     all.retain(|v| !over.contains(&name(v)));
     all.extend(more);
     OsText(all.join(&0))
+}
+
+/// The same, and the one by which steps of the job show windows on those nodes, where they do.
+pub fn with_display(block: OsText, nodes: Option<DisplayNodes>, job: JobId) -> OsText {
+    match nodes {
+        Some(nodes) => with_variables(&block, &display::variable(nodes, job).into()),
+        None => block,
+    }
 }
 
 /// Starts a step on `stream` and follows it to its end.

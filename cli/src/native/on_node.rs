@@ -1,12 +1,12 @@
 //! `cstat ID --node NODE`: what a running job used over time on one of its nodes.
 
-use crate::launch::usage;
+use crate::launch::{start, usage};
 use crate::native::over_time;
 use crate::native::resv::chart::ChartStyle;
 use crate::{Context, exit};
 use anyhow::anyhow;
-use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
-use cosy_model::{JobId, limits};
+use cosy_model::api::JobRef;
+use cosy_model::limits;
 
 /// The job on each of these nodes, one after the other. The job's first node asks them.
 ///
@@ -30,7 +30,9 @@ pub fn text(
         let text = format!("{} nodes: at most {most} are asked at once", nodes.len());
         return Err(exit::usage(text));
     }
-    let id = id_of(context, *job)?;
+    let [id] = start::ids_of(context, *job)?[..] else {
+        return Err(anyhow!("job {job} does not run, or is several: name one that runs"));
+    };
     let mut text = String::new();
     for node in nodes {
         let told = usage::samples_on(context, id, node)?;
@@ -48,22 +50,4 @@ pub fn text(
         }
     }
     Ok(text)
-}
-
-fn id_of(context: &Context, job: JobRef) -> anyhow::Result<JobId> {
-    let request = Request::Jobs {
-        filter: JobFilter {
-            ids: vec![job],
-            ..JobFilter::default()
-        },
-        fields: vec![JobField::Id],
-        fold_arrays: false,
-    };
-    let Reply::Jobs(table) = context.ask(request)? else {
-        return Err(cosy_client::CallError::Unexpected.into());
-    };
-    let id = table.number(0, JobField::Id).filter(|_| table.rows == 1);
-    let id = id.and_then(|id| u64::try_from(id).ok());
-    id.map(JobId)
-        .ok_or_else(|| anyhow!("job {job} does not run, or is several: name one that runs"))
 }

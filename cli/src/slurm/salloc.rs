@@ -8,7 +8,7 @@ use super::waiting::{self, WaitOptions};
 use crate::allocation::finish::finish;
 use crate::allocation::job_connection::{Allocated, JobConnection};
 use crate::allocation::shell;
-use crate::launch::start::with_variables;
+use crate::launch::start::{with_display, with_variables};
 use crate::launch::{display, step_socket};
 use crate::{Context, exit};
 use cosy_model::api::EndedJob;
@@ -148,7 +148,7 @@ fn allocate(
         salloc_options,
         quiet: job_options.quiet,
         workdir: job_options.chdir.clone(),
-        variables: with_display(variables(&environment, &allocated), salloc_options, job),
+        variables: with_display(variables(&environment, &allocated), salloc_options.x11, job),
         command,
     };
     inside.run(job_connection)
@@ -168,14 +168,6 @@ fn check_display(salloc_options: &SallocOptions) -> Result<(), Fault> {
     }
     let found = display::real::find(nodes, Dialect::Slurm);
     found.map(drop).map_err(|e| Fault::error(format!("{e:#}")))
-}
-
-/// Steps from the shell show windows as the allocation was asked for.
-fn with_display(all: OsText, salloc_options: &SallocOptions, job: JobId) -> OsText {
-    match salloc_options.x11 {
-        Some(nodes) => with_variables(&all, &display::variable(nodes, job).into()),
-        None => all,
-    }
 }
 
 /// The allocation without its variables, and the variables, which only the local command gets.

@@ -3,10 +3,10 @@
 
 use crate::Context;
 use crate::launch::node_request::{self, NodeReply};
-use crate::launch::start::connect_to_job;
+use crate::launch::start::{self, connect_to_job};
 use crate::launch::usage::{self, ask_node};
 use cosy_client::CallError;
-use cosy_model::api::{JobField, JobFilter, JobRef, Reply, Request};
+use cosy_model::api::{JobFilter, JobRef, Reply, Request};
 use cosy_model::step::{JobUse, StepAnswer, StepAsk, StepInfo};
 use cosy_model::{JobId, Span, StepId};
 use cosy_slurm::sentences;
@@ -81,17 +81,6 @@ pub fn usage(context: &Context, job: JobId) -> JobUse {
 
 /// The id of a job or of one task of an array.
 pub fn id_of(context: &Context, job: JobRef) -> Option<JobId> {
-    let request = Request::Jobs {
-        filter: JobFilter {
-            ids: vec![job],
-            ..JobFilter::default()
-        },
-        fields: vec![JobField::Id],
-        fold_arrays: false,
-    };
-    let Ok(Reply::Jobs(table)) = context.ask(request) else {
-        return None;
-    };
-    let id = table.number(0, JobField::Id)?;
-    u64::try_from(id).ok().map(JobId)
+    let ids = start::ids_of(context, job).ok()?;
+    ids.first().copied()
 }

@@ -145,11 +145,10 @@ impl Clients {
             of_it.for_each(|(_, client)| client.close());
         }
         let now = Instant::now();
-        let late = |client: &Client| {
+        let late = self.clients.iter().filter(|(_, client)| {
             client.display.is_none() && now >= client.since + limits::DISPLAY_SETUP
-        };
-        let late: Vec<_> = self.clients.iter().filter(|(_, c)| late(c)).collect();
-        let late: Vec<(u32, u32)> = late.into_iter().map(|(key, _)| *key).collect();
+        });
+        let late: Vec<(u32, u32)> = late.map(|(key, _)| *key).collect();
         for key in late {
             self.refuse(key, "it has shown no cookie in time", outbox);
         }
@@ -365,7 +364,7 @@ mod tests {
     use cosy_proto::step::{self, StepFrame};
     use cosy_proto::x11::MAGIC_COOKIE;
     use std::io::{Read, Write};
-    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::os::unix::net::UnixListener;
 
     const OWN: [u8; 16] = *b"of the step only";
     const REAL: &[u8] = b"the real one";
@@ -420,19 +419,7 @@ mod tests {
         fn advance(&mut self) -> Vec<(u32, DisplayEvent)> {
             let mut outbox = Outbox::new();
             self.clients.advance(&mut self.came, &mut outbox);
-            let (here, mut there) = UnixStream::pair().unwrap();
-            let reader = std::thread::spawn(move || {
-                let mut bytes = Vec::new();
-                there.read_to_end(&mut bytes).unwrap();
-                bytes
-            });
-            while !outbox.is_empty() {
-                outbox.send(&here);
-                std::thread::yield_now();
-            }
-            drop(here);
-            let bytes = reader.join().unwrap();
-            let (mut rest, mut all) = (&bytes[..], Vec::new());
+            let (mut rest, mut all) = (outbox.bytes(), Vec::new());
             while let Some((frame, length)) = step::first(rest).unwrap() {
                 rest = &rest[length..];
                 let StepFrame::Down(DownFrame::Display(frame)) = frame else {

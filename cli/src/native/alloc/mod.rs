@@ -9,7 +9,7 @@ use crate::allocation::finish::finish;
 use crate::allocation::job_connection::{Allocated, JobConnection};
 use crate::allocation::shell;
 use crate::job_options::JobOptions;
-use crate::launch::start::with_variables;
+use crate::launch::start::{with_display, with_variables};
 use crate::launch::{display, spec, step_socket};
 use crate::native::run::job;
 use crate::native::run::options::{job_args, max_wait, max_wait_args, mpi_arg, x11_arg};
@@ -18,7 +18,7 @@ use crate::native::{arg, last_time};
 use crate::{Context, exit, output};
 use clap::{ArgMatches, Command};
 use cosy_model::step::DisplayNodes;
-use cosy_model::{Dialect, JobId, OsText, variables};
+use cosy_model::{Dialect, OsText, variables};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
@@ -87,13 +87,13 @@ pub fn run(context: &Context, matches: &ArgMatches) -> anyhow::Result<u8> {
             last_time::say(context.program(), job, &name, asked);
         }
     }
+    let all = variables(&environment, &allocated, choice.as_deref());
     let local = LocalCommand {
         program: context.program(),
         workdir: options.chdir.as_ref(),
-        variables: variables(&environment, &allocated, choice.as_deref()),
+        variables: with_display(all, x11, job),
         command,
-    }
-    .with_display(x11, job);
+    };
     let ended = local.run(&mut job_connection);
     let (exit_code, signal) = match &ended {
         Ok(ended) => (ended.exit_code, ended.signal),
@@ -143,15 +143,6 @@ struct LocalCommand<'a> {
 }
 
 impl LocalCommand<'_> {
-    /// Steps from the shell show windows as the allocation was asked for.
-    fn with_display(mut self, x11: Option<DisplayNodes>, job: JobId) -> Self {
-        if let Some(nodes) = x11 {
-            let variable = display::variable(nodes, job);
-            self.variables = with_variables(&self.variables, &variable.into());
-        }
-        self
-    }
-
     fn run(mut self, job_connection: &mut JobConnection) -> anyhow::Result<shell::ShellEnd> {
         let files = mpi_variables::prepare(self.program, &mut self.variables);
         let words = self.words();
