@@ -2,6 +2,8 @@
 
 mod accounts;
 mod controllers;
+#[cfg(test)]
+mod fixture;
 mod licenses;
 mod nodes;
 mod policy;

@@ -1,6 +1,6 @@
 //! `[power]` of `cosy.toml`, and what nodes and queues say of when nodes are switched off.
 
-use super::nodes::Node;
+use super::nodes::{Node, known_hosts};
 use super::queues::Queue;
 use super::values::{Raw, count, set, some_time, switchable};
 use cosy_config::Check;
@@ -138,7 +138,6 @@ fn keep(check: &mut Check<'_>, table: &Table, around: &Around<'_>) -> Vec<KeptNo
     }
     for entry in &table.keep {
         let text = entry.get_ref();
-        let at = entry.span().start;
         let (list, number) = match text.rsplit_once(':') {
             Some((list, number)) => (list, Some(number.parse::<u32>())),
             None => (text.as_str(), None),
@@ -146,25 +145,17 @@ fn keep(check: &mut Check<'_>, table: &Table, around: &Around<'_>) -> Vec<KeptNo
         let number = match number.transpose() {
             Ok(number) => number,
             Err(_) => {
-                check.fault(
-                    at,
-                    format!("'{text}' is no host list, nor one with a number like \"n[1-20]:4\""),
-                );
+                let what =
+                    format!("'{text}' is no host list, nor one with a number like \"n[1-20]:4\"");
+                check.fault(entry.span().start, what);
                 continue;
             }
         };
-        match cosy_model::expand(list) {
-            Ok(names) => {
-                if let Some(other) = names.iter().find(|name| !known.contains(name.as_str())) {
-                    check.fault(at, format!("there is no node '{other}'"));
-                }
-                keep.push(KeptNodes {
-                    nodes: names.into_iter().collect(),
-                    count: number,
-                });
-            }
-            Err(e) => check.fault(at, e),
-        }
+        let list = Spanned::new(entry.span(), list.to_owned());
+        keep.push(KeptNodes {
+            nodes: known_hosts(check, &list, &known).into_iter().collect(),
+            count: number,
+        });
     }
     for name in &table.keep_queues {
         let queue = around
@@ -190,27 +181,14 @@ fn keep(check: &mut Check<'_>, table: &Table, around: &Around<'_>) -> Vec<KeptNo
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse;
+    use super::super::fixture::{self, DAY};
     use super::*;
-    use std::path::Path;
 
-    const BASE: &str = r#"
-[controller]
-state_dir = "/s"
-socket = "/s/sock"
-[[node]]
-names = "n[1-4]"
-cores = 8
-memory = "16G"
-"#;
     const PROGRAMS: &str =
         "[power]\nsuspend_program = [\"/p/off\"]\nresume_program = [\"/p/on\", \"-v\"]\n";
-    const DAY: &str = "[[queue]]\nname = \"day\"\n";
 
     fn read(more: &str) -> Result<PowerConfig, String> {
-        let config = parse(Path::new("x"), &format!("{BASE}{more}"));
-        let config = config.map_err(|faults| faults.0.join("\n"))?;
-        Ok(config.cluster.power)
+        Ok(fixture::read(more)?.power)
     }
 
     #[test]

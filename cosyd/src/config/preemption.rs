@@ -88,27 +88,12 @@ pub(super) fn read<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse;
+    use super::super::fixture::{self, DAY};
     use super::*;
     use cosy_model::Span;
-    use std::path::Path;
-
-    const BASE: &str = r#"
-[controller]
-state_dir = "/s"
-socket = "/s/sock"
-[[node]]
-names = "n1"
-cores = 8
-memory = "16G"
-[[queue]]
-name = "day"
-"#;
 
     fn read(more: &str) -> Result<PreemptionConfig, String> {
-        let config = parse(Path::new("x"), &format!("{BASE}{more}"));
-        let config = config.map_err(|faults| faults.0.join("\n"))?;
-        Ok(config.cluster.preemption)
+        Ok(fixture::read(&format!("{DAY}{more}"))?.preemption)
     }
 
     #[test]

@@ -258,25 +258,11 @@ fn billing_weight(check: &mut Check<'_>, raw: &Raw) -> Weight {
 
 #[cfg(test)]
 mod tests {
-    use super::super::parse;
+    use super::super::fixture::{self, DAY};
     use super::*;
-    use std::path::Path;
-
-    const BASE: &str = r#"
-[controller]
-state_dir = "/s"
-socket = "/s/sock"
-[[node]]
-names = "n1"
-cores = 8
-memory = "16G"
-[[queue]]
-name = "day"
-"#;
 
     fn read(more: &str) -> Result<(QueueOrder, PriorityConfig), String> {
-        let config = parse(Path::new("x"), &format!("{BASE}{more}"));
-        let config = config.map_err(|faults| faults.0.join("\n"))?.cluster;
+        let config = fixture::read(&format!("{DAY}{more}"))?;
         let order = config.queues.first().map(|queue| queue.order);
         Ok((order.unwrap_or_default(), config.priority))
     }
