@@ -6,6 +6,7 @@ use super::records::{
     Access, Admits, Billing, Cluster, Enforced, Members, Node, Power, Preemption, Priority, Queue,
     Rule,
 };
+use cosy_model::policy::PreemptMode;
 use cosy_model::{Span, SwitchSpec, fold};
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -74,10 +75,20 @@ impl TomlOutput {
         self.plain(key, quoted(value));
     }
 
-    fn seconds(&mut self, key: &str, value: Option<Span>) {
-        if let Some(span) = value {
-            self.text(key, &format!("{}s", span.secs()));
+    fn plain_if(&mut self, key: &str, value: Option<impl Display>) {
+        if let Some(value) = value {
+            self.plain(key, value);
         }
+    }
+
+    fn text_if(&mut self, key: &str, value: Option<impl Display>) {
+        if let Some(value) = value {
+            self.text(key, &value.to_string());
+        }
+    }
+
+    fn seconds(&mut self, key: &str, value: Option<Span>) {
+        self.text_if(key, value.map(|span| format!("{}s", span.secs())));
     }
 
     /// `off` for what is never.
@@ -90,9 +101,7 @@ impl TomlOutput {
     }
 
     fn mebibytes(&mut self, key: &str, value: Option<u64>) {
-        if let Some(mib) = value {
-            self.text(key, &format!("{mib}M"));
-        }
+        self.text_if(key, value.map(|mib| format!("{mib}M")));
     }
 
     fn list<'a>(&mut self, key: &str, words: impl Iterator<Item = &'a str>) {
@@ -112,9 +121,7 @@ fn cluster(out: &mut TomlOutput, cluster: &Cluster, admins: &BTreeSet<String>) {
     if !admins.is_empty() {
         out.list("admins", admins.iter().map(String::as_str));
     }
-    if let Some(first) = cluster.first_job {
-        out.plain("first_job_id", first);
-    }
+    out.plain_if("first_job_id", cluster.first_job);
     out.table("\n[controller]");
     out.text("state_dir", "/var/lib/cosy");
     out.text("socket", "/run/cosy/cosyd.sock");
@@ -125,16 +132,10 @@ fn cluster(out: &mut TomlOutput, cluster: &Cluster, admins: &BTreeSet<String>) {
     out.seconds("grace", cluster.grace);
     out.seconds("batch_delay", cluster.batch_delay);
     out.seconds("node_timeout", cluster.node_timeout);
-    if let Some(most) = cluster.max_requeues {
-        out.plain("max_requeues", most);
-    }
-    if let Some(wait) = cluster.switch_wait {
-        out.text("max_switch_wait", &format!("{}s", wait.secs()));
-    }
+    out.plain_if("max_requeues", cluster.max_requeues);
+    out.seconds("max_switch_wait", cluster.switch_wait);
     out.seconds("keep_ended", cluster.keep_ended);
-    if let Some(most) = cluster.max_array_tasks {
-        out.plain("max_array_tasks", most);
-    }
+    out.plain_if("max_array_tasks", cluster.max_array_tasks);
     out.text("visibility", if cluster.private { "own" } else { "all" });
     enforced(out, &cluster.enforced);
     if let Some(program) = &cluster.mail {
@@ -169,9 +170,7 @@ fn node(out: &mut TomlOutput, node: &Node) {
     if !node.features.is_empty() {
         out.list("features", node.features.iter().map(String::as_str));
     }
-    if let Some(weight) = node.weight {
-        out.plain("weight", weight);
-    }
+    out.plain_if("weight", node.weight);
     if node.cloud {
         out.plain("cloud", true);
     }
@@ -207,12 +206,8 @@ fn priority(out: &mut TomlOutput, priority: &Priority) {
         Some(Span::ZERO) => out.text("half_life", "off"),
         half_life => out.seconds("half_life", half_life),
     }
-    if let Some(reset) = priority.reset {
-        out.text("usage_reset", reset);
-    }
-    if let Some(way) = priority.billing {
-        out.text("billing", way);
-    }
+    out.text_if("usage_reset", priority.reset);
+    out.text_if("billing", priority.billing);
     out.seconds("period", priority.period);
     out.seconds("max_age", priority.max_age);
     let size = match (priority.favour_small, priority.relative_to_time) {
@@ -221,9 +216,7 @@ fn priority(out: &mut TomlOutput, priority: &Priority) {
         (false, true) => Some("large-by-time"),
         (true, true) => Some("small-by-time"),
     };
-    if let Some(size) = size {
-        out.text("size_factor", size);
-    }
+    out.text_if("size_factor", size);
     if priority.classic {
         out.plain("classic_damping", priority.damping.unwrap_or(1));
     }
@@ -245,13 +238,9 @@ fn preemption(out: &mut TomlOutput, preemption: &Preemption) {
     };
     out.table("\n[preemption]");
     out.list("by", [by].into_iter());
-    if let Some(mode) = preemption.mode {
-        out.text("mode", mode.word());
-    }
+    out.text_if("mode", preemption.mode.map(PreemptMode::word));
     out.seconds("exempt", preemption.exempt);
-    if let Some(least) = preemption.exempt_priority {
-        out.plain("exempt_priority", least);
-    }
+    out.plain_if("exempt_priority", preemption.exempt_priority);
     if preemption.within {
         out.plain("within", true);
     }
@@ -284,9 +273,7 @@ fn power(out: &mut TomlOutput, power: &Power) {
         ("suspend_rate", power.suspend_rate),
         ("resume_rate", power.resume_rate),
     ] {
-        if let Some(rate) = rate {
-            out.plain(key, rate);
-        }
+        out.plain_if(key, rate);
     }
     for (key, names) in [("keep", &power.keep), ("keep_queues", &power.keep_queues)] {
         if !names.is_empty() {
@@ -322,9 +309,7 @@ fn admits(out: &mut TomlOutput, admits: &Admits) {
     for (key, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
         out.list(key, list.iter().map(String::as_str));
     }
-    if let Some(qos) = &admits.qos {
-        out.text("qos", qos);
-    }
+    out.text_if("qos", admits.qos.as_ref());
 }
 
 fn billing(out: &mut TomlOutput, billing: &Billing) {
@@ -338,9 +323,7 @@ fn billing(out: &mut TomlOutput, billing: &Billing) {
         ("node", &billing.node),
     ];
     for (key, weight) in one {
-        if let Some(weight) = weight {
-            out.plain(key, weight);
-        }
+        out.plain_if(key, weight.as_ref());
     }
     if !billing.devices.is_empty() {
         let each = |(name, weight): (&String, &String)| format!("{} = {weight}", quoted(name));
@@ -373,13 +356,9 @@ fn queue(out: &mut TomlOutput, queue: &Queue, cluster: &Cluster) {
         ("default_time", queue.default_time),
     ];
     for (key, limit) in limits {
-        if let Some(limit) = limit {
-            out.text(key, &limit.to_string());
-        }
+        out.text_if(key, limit);
     }
-    if let Some(most) = queue.max_nodes {
-        out.plain("max_nodes", most);
-    }
+    out.plain_if("max_nodes", queue.max_nodes);
     out.mebibytes("max_memory", queue.max_memory);
     out.mebibytes("default_memory_per_core", queue.memory_per_core.or(cluster.memory_per_core));
     if queue.exclusive {
@@ -399,9 +378,7 @@ fn queue(out: &mut TomlOutput, queue: &Queue, cluster: &Cluster) {
     billing(out, &queue.billing);
     if queue.preempt_mode.is_some() || queue.preempt_grace.is_some() {
         out.table("\n[queue.preemption]");
-        if let Some(mode) = queue.preempt_mode {
-            out.text("mode", mode.word());
-        }
+        out.text_if("mode", queue.preempt_mode.map(PreemptMode::word));
         out.seconds("grace", queue.preempt_grace);
     }
 }
