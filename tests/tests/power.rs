@@ -132,6 +132,14 @@ fn nodes_go_off_and_come_up_for_a_job() {
     let shown = site.out(&["squeue", "-h", "-j", &job.to_string(), "-o", "%t %r"]);
     assert_eq!(shown, "PD Resources\n");
     assert_eq!(site.out(&["sinfo", "-h", "-t", "powering_up", "-o", "%N %t"]), "n[1-2] idle#\n");
+    let refused = site
+        .c
+        .run(&["scontrol", "power", "down", "n[2-3]"])
+        .expect(1);
+    assert_eq!(
+        refused.err,
+        "slurm_update error: n2: it is on its way up: switch it off when it is there\n"
+    );
     // The controller is killed meanwhile, and its successor knows.
     site.c.cosyd.kill();
     site.c.start_cosyd();

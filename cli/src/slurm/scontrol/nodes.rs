@@ -7,8 +7,8 @@ use crate::slurm::messages::say;
 use crate::slurm::words;
 use cosy_client::CallError;
 use cosy_model::RefusalCode;
-use cosy_model::api::{NodeAction, NodeInfo, Request};
-use cosy_slurm::control::node::{self, NodeChange, NodeUpdate};
+use cosy_model::api::{NodeAction, NodeInfo, Reply, Request};
+use cosy_slurm::control::node::{self, NodeChange, NodeUpdate, PowerChange};
 use cosy_slurm::sentences;
 use cosy_slurm::show::hosts;
 use cosy_view::node::NodeCondition;
@@ -39,11 +39,7 @@ impl Session<'_> {
         let action = match update.change {
             Some(NodeChange::Drain) => NodeAction::Drain { reason },
             Some(NodeChange::Down) => NodeAction::Down { reason },
-            Some(
-                change @ (NodeChange::PowerUp | NodeChange::PowerDown | NodeChange::PowerDownForce),
-            ) => {
-                return self.switch(change, names);
-            }
+            Some(NodeChange::Power(change)) => return self.switch(change, names),
             Some(NodeChange::Resume) if found.iter().any(|n| is_out(n)) => NodeAction::Resume,
             Some(NodeChange::Resume) => return self.not_updated(sentences::NODE_STATE),
             None if found.iter().all(|n| n.state == "down") => NodeAction::Down { reason },
@@ -56,7 +52,7 @@ impl Session<'_> {
 
     /// `scontrol power up|down [asap|force] NODES`.
     pub(super) fn power(&self, words: &[String]) -> u8 {
-        let Some((change, rest)) = NodeChange::of_power(words) else {
+        let Some((change, rest)) = PowerChange::of(words) else {
             say("scontrol: error: power takes 'up' or 'down [asap|force]' and then nodes");
             return exit::FAILED;
         };
@@ -68,13 +64,10 @@ impl Session<'_> {
     }
 
     /// Switches nodes on or off.
-    fn switch(&self, change: NodeChange, nodes: Vec<String>) -> u8 {
+    fn switch(&self, change: PowerChange, nodes: Vec<String>) -> u8 {
         let action = match change {
-            NodeChange::PowerUp => NodeAction::PowerUp,
-            NodeChange::PowerDownForce => NodeAction::PowerDown { force: true },
-            NodeChange::PowerDown | NodeChange::Drain | NodeChange::Down | NodeChange::Resume => {
-                NodeAction::PowerDown { force: false }
-            }
+            PowerChange::Up => NodeAction::PowerUp,
+            PowerChange::Down { force } => NodeAction::PowerDown { force },
         };
         let request = Request::NodeControl { nodes, action };
         match self.context.ask(request) {
@@ -82,12 +75,13 @@ impl Session<'_> {
                 say(&format!("slurm_update error: {}", refusal.message));
                 exit::FAILED
             }
-            Err(CallError::Refused(refusal)) if refusal.code == RefusalCode::Forbidden => {
-                self.not_updated(sentences::NOT_YOURS)
+            Ok(Reply::Done { refused, .. }) if !refused.is_empty() => {
+                for (node, refusal) in refused {
+                    say(&format!("slurm_update error: {node}: {}", refusal.message));
+                }
+                exit::FAILED
             }
-            Err(CallError::Refused(_)) => self.not_updated(sentences::NO_NODE),
-            Err(e) => self.not_updated(words::of_call(&e)),
-            Ok(_) => exit::OK,
+            answer => report(answer, sentences::NO_NODE),
         }
     }
 
@@ -117,18 +111,23 @@ impl Session<'_> {
     }
 
     pub(super) fn carry_out(&self, request: Request, missing: &str) -> u8 {
-        let why = match self.context.ask(request) {
-            Ok(_) => return exit::OK,
-            Err(CallError::Refused(refusal)) => match refusal.code {
-                RefusalCode::Forbidden => sentences::NOT_YOURS,
-                RefusalCode::NotFound | RefusalCode::Invalid => missing,
-                code => sentences::about_job(code),
-            },
-            Err(e) => words::of_call(&e),
-        };
-        say(&format!("slurm_update error: {why}"));
-        exit::FAILED
+        report(self.context.ask(request), missing)
     }
+}
+
+/// Prints why nothing was changed, where that is so; `missing`: what was named is not there.
+fn report(answer: Result<Reply, CallError>, missing: &str) -> u8 {
+    let why = match answer {
+        Ok(_) => return exit::OK,
+        Err(CallError::Refused(refusal)) => match refusal.code {
+            RefusalCode::Forbidden => sentences::NOT_YOURS,
+            RefusalCode::NotFound | RefusalCode::Invalid => missing,
+            code => sentences::about_job(code),
+        },
+        Err(e) => words::of_call(&e),
+    };
+    say(&format!("slurm_update error: {why}"));
+    exit::FAILED
 }
 
 /// Drained, down, or found unfit.

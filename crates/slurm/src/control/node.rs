@@ -12,35 +12,44 @@ pub enum NodeChange {
     Down,
     /// Take them into service again.
     Resume,
-    /// Switch them on.
-    PowerUp,
-    /// Switch them off when their jobs have ended.
-    PowerDown,
-    /// Switch them off at once, and give their jobs up.
-    PowerDownForce,
+    /// Switch them.
+    Power(PowerChange),
 }
 
-impl NodeChange {
+/// Where nodes are switched to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PowerChange {
+    /// They come up.
+    Up,
+    /// They go off.
+    Down {
+        /// At once, and their jobs are given up; else when those have ended.
+        force: bool,
+    },
+}
+
+impl PowerChange {
     /// What `scontrol power` is to do: `up`, `down`, `down asap`, `down force`, in letters of any case.
     /// Here `down` is `asap`: a node that is to go off takes nothing new.
     ///
     /// Returns it with the words behind it, which name nodes.
-    pub fn of_power(words: &[String]) -> Option<(Self, &[String])> {
+    pub fn of(words: &[String]) -> Option<(Self, &[String])> {
         let (direction, rest) = words.split_first()?;
         let (change, rest) = match direction.to_ascii_lowercase().as_str() {
-            "up" => (Self::PowerUp, rest),
+            "up" => (Self::Up, rest),
             "down" => match rest.split_first() {
-                Some((how, rest)) if how.eq_ignore_ascii_case("asap") => (Self::PowerDown, rest),
-                Some((how, rest)) if how.eq_ignore_ascii_case("force") => {
-                    (Self::PowerDownForce, rest)
-                }
-                _ => (Self::PowerDown, rest),
+                Some((how, rest)) if how.eq_ignore_ascii_case("asap") => (ASAP, rest),
+                Some((how, rest)) if how.eq_ignore_ascii_case("force") => (FORCE, rest),
+                _ => (ASAP, rest),
             },
             _ => return None,
         };
         (!rest.is_empty()).then_some((change, rest))
     }
 }
+
+const ASAP: PowerChange = PowerChange::Down { force: false };
+const FORCE: PowerChange = PowerChange::Down { force: true };
 
 /// An update of nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -121,9 +130,9 @@ fn state(text: &str) -> Result<NodeChange, UpdateError> {
         "DRAIN" | "DRAINED" | "DRAINING" | "FAIL" | "FAILING" => Ok(NodeChange::Drain),
         "DOWN" => Ok(NodeChange::Down),
         "RESUME" | "UNDRAIN" | "IDLE" => Ok(NodeChange::Resume),
-        "POWER_UP" => Ok(NodeChange::PowerUp),
-        "POWER_DOWN" | "POWER_DOWN_ASAP" => Ok(NodeChange::PowerDown),
-        "POWER_DOWN_FORCE" => Ok(NodeChange::PowerDownForce),
+        "POWER_UP" => Ok(NodeChange::Power(PowerChange::Up)),
+        "POWER_DOWN" | "POWER_DOWN_ASAP" => Ok(NodeChange::Power(ASAP)),
+        "POWER_DOWN_FORCE" => Ok(NodeChange::Power(FORCE)),
         _ => Err(UpdateError(vec![
             format!("Invalid input: state={}", text.chars().take(200).collect::<String>()),
             "Request aborted".to_owned(),
@@ -160,16 +169,16 @@ mod tests {
 
     #[test]
     fn power_words() {
-        let check = |line: &str, want: Option<(NodeChange, &[&str])>| {
+        let check = |line: &str, want: Option<(PowerChange, &[&str])>| {
             let words = words(line);
-            let got = NodeChange::of_power(&words);
+            let got = PowerChange::of(&words);
             let got = got.map(|(c, rest)| (c, rest.iter().map(String::as_str).collect::<Vec<_>>()));
             assert_eq!(got, want.map(|(c, rest)| (c, rest.to_vec())), "{line}");
         };
-        check("up n[1-3]", Some((NodeChange::PowerUp, &["n[1-3]"])));
-        check("DOWN n1", Some((NodeChange::PowerDown, &["n1"])));
-        check("down asap n1 n2", Some((NodeChange::PowerDown, &["n1", "n2"])));
-        check("down force n1", Some((NodeChange::PowerDownForce, &["n1"])));
+        check("up n[1-3]", Some((PowerChange::Up, &["n[1-3]"])));
+        check("DOWN n1", Some((ASAP, &["n1"])));
+        check("down asap n1 n2", Some((ASAP, &["n1", "n2"])));
+        check("down force n1", Some((FORCE, &["n1"])));
         check("down force", None);
         check("up", None);
         check("sideways n1", None);
@@ -191,9 +200,9 @@ mod tests {
             Ok((Some(NodeChange::Drain), "bad disk")),
         );
         check("nodename=n3 state=resume", Ok((Some(NodeChange::Resume), "")));
-        check("nodename=n3 state=power_up", Ok((Some(NodeChange::PowerUp), "")));
-        check("nodename=n3 state=POWER_DOWN", Ok((Some(NodeChange::PowerDown), "")));
-        check("nodename=n3 state=power_down_force", Ok((Some(NodeChange::PowerDownForce), "")));
+        check("nodename=n3 state=power_up", Ok((Some(NodeChange::Power(PowerChange::Up)), "")));
+        check("nodename=n3 state=POWER_DOWN", Ok((Some(NodeChange::Power(ASAP)), "")));
+        check("nodename=n3 state=power_down_force", Ok((Some(NodeChange::Power(FORCE)), "")));
         check("nodename=n3 reason=x", Ok((None, "x")));
         check(
             "nodename=n3 state=drain",
