@@ -11,7 +11,7 @@ use cosy_model::step::{AllocationRoute, PassClaims};
 use cosy_model::{Gid, JobId, JobSpec, Refusal, Time, Uid, User};
 use cosy_sched::appraise::{Appraisal, Inquiry};
 use cosy_sched::workflow::live::{LiveError, LiveFlow, LivePlan};
-use cosy_sched::{Prediction, Scheduler};
+use cosy_sched::{PlannedStart, Prediction, Scheduler};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -277,7 +277,7 @@ pub enum Event {
         result: Box<Result<LivePlan, LiveError>>,
     },
     /// A plan of who would have which nodes has come back.
-    WakesPlanned(Vec<Prediction>),
+    WakesPlanned(Vec<PlannedStart>),
     /// A program that switches nodes has ended.
     PowerEnded(Box<PowerEnd>),
     /// The configuration was read again.

@@ -19,6 +19,8 @@ struct Site {
     world: World,
     /// Nodes on their way up, and when they are there.
     booting: BTreeMap<usize, Time>,
+    /// How long those take that take another time than [`BOOT`], in seconds.
+    slow: BTreeMap<usize, i64>,
     /// Those that never come up.
     broken: BTreeSet<usize>,
     /// What was done, as `resume n1`.
@@ -48,6 +50,7 @@ impl Site {
         Self {
             world,
             booting: BTreeMap::new(),
+            slow: BTreeMap::new(),
             broken: BTreeSet::new(),
             done: Vec::new(),
         }
@@ -68,7 +71,8 @@ impl Site {
                 match order.program {
                     PowerProgram::Suspend => self.world.switch_off(n),
                     PowerProgram::Resume => {
-                        let up = self.world.now + Span::from_secs(BOOT);
+                        let time = self.slow.get(&n).copied().unwrap_or(BOOT);
+                        let up = self.world.now + Span::from_secs(time);
                         self.booting.entry(n).or_insert(up);
                     }
                     PowerProgram::ResumeFailed => {}
@@ -468,6 +472,7 @@ fn cloud_nodes_are_off_until_they_are_needed() {
     let mut site = Site {
         world,
         booting: BTreeMap::new(),
+        slow: BTreeMap::new(),
         broken: BTreeSet::new(),
         done: Vec::new(),
     };
@@ -477,6 +482,26 @@ fn cloud_nodes_are_off_until_they_are_needed() {
     site.pass(BOOT + 4);
     assert_eq!(site.done(), ["resume n2"]);
     assert_eq!(site.state(job), JobState::Running);
+}
+
+/// When nodes are up is told to the planner in steps of the slowest one's time.
+#[test]
+fn a_quick_node_does_not_wait_for_slow_ones() {
+    const SLOW: i64 = 280;
+    let mut site = Site::new(settings(2));
+    site.slow.insert(1, SLOW);
+    site.pass(90);
+    site.steer(&["n1".to_owned(), "n2".to_owned()], NodeAction::PowerUp);
+    for later in 0..20 {
+        site.pass(SLOW + 95 + later);
+        assert_eq!(site.states(), "off off");
+        site.done();
+        let job = site.submit("a", 1, 60);
+        site.pass(2);
+        assert_eq!(site.done(), ["resume n1"], "{later}");
+        site.pass(BOOT);
+        assert_eq!(site.state(job), JobState::Running, "{later}");
+    }
 }
 
 #[test]

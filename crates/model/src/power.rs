@@ -46,6 +46,23 @@ impl PowerPhase {
         }
     }
 
+    /// The same with another moment since when, where that is kept.
+    #[must_use]
+    pub fn map_since(self, other: impl FnOnce(Time) -> Time) -> Self {
+        match self {
+            Self::On | Self::OffWhenIdle => self,
+            Self::TurningOff { since } => Self::TurningOff {
+                since: other(since),
+            },
+            Self::Off { since } => Self::Off {
+                since: other(since),
+            },
+            Self::Booting { since } => Self::Booting {
+                since: other(since),
+            },
+        }
+    }
+
     /// Since when it is so, where that is kept.
     pub const fn since(self) -> Option<Time> {
         match self {

@@ -88,7 +88,7 @@ impl Scheduler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Component, Demand, Holds, NodeMask, OrderKey, Policy, Prediction, WaitingJob};
+    use crate::{Component, Demand, Holds, NodeMask, OrderKey, PlannedStart, Policy, WaitingJob};
     use cosy_model::{Amounts, JobId, MiB, QueueId, Span, WaitReason};
     use std::sync::Arc;
 
@@ -160,15 +160,12 @@ mod tests {
         enqueue(&mut scheduler, 2, 2, 30);
         enqueue(&mut scheduler, 3, 1, 100);
         let starts = scheduler.starts_until(at(0), at(60));
-        let told = |told: &Prediction| {
+        let told = |told: &PlannedStart| {
             let nodes: Vec<u32> = told.nodes.iter().map(|id| id.0).collect();
             (told.job.0, told.start, nodes)
         };
         let told: Vec<_> = starts.iter().map(told).collect();
-        let want = [
-            (2, Some(at(0)), vec![0, 1]),
-            (1, Some(at(60)), vec![0, 1, 2, 3]),
-        ];
+        let want = [(2, at(0), vec![0, 1]), (1, at(60), vec![0, 1, 2, 3])];
         assert_eq!(told, want);
         assert_eq!(scheduler.starts_until(at(0), at(59)).len(), 1);
         assert!(scheduler.is_waiting(JobId(2)), "it is only played");

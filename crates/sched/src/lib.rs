@@ -66,7 +66,7 @@ pub use forecast::Forecast;
 pub use mask::NodeMask;
 pub use nodeset::NodeSet;
 pub use order::OrderKey;
-pub use plan::{Plan, Prediction};
+pub use plan::{Plan, PlannedStart, Prediction};
 pub use policy::{Depth, Policy};
 pub use resource_pool::holder::{Holder, Promises};
 pub use resource_pool::{

@@ -33,6 +33,17 @@ pub struct Prediction {
     pub reason: WaitReason,
 }
 
+/// When and where a job starts in a plan.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlannedStart {
+    /// The job.
+    pub job: JobId,
+    /// When it starts.
+    pub start: Time,
+    /// Nodes on which it starts.
+    pub nodes: NodeSet,
+}
+
 /// A start time for every waiting job.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Plan {
@@ -64,7 +75,7 @@ impl Scheduler {
 
     /// Who starts by `until`, in the order of the starts: the policy played forward so far, and no farther
     /// than [`PLAYED_ENDS`] ends of jobs.
-    pub fn starts_until(&self, now: Time, until: Time) -> Vec<Prediction> {
+    pub fn starts_until(&self, now: Time, until: Time) -> Vec<PlannedStart> {
         let mut clone = Replay::new(self, now, Vec::new()).clone;
         let mut starts = Vec::new();
         let mut next = Some(now);
@@ -74,11 +85,10 @@ impl Scheduler {
             };
             clone.end_due(at);
             let started = clone.schedule(at);
-            starts.extend(started.into_iter().map(|job| Prediction {
+            starts.extend(started.into_iter().map(|job| PlannedStart {
                 job,
-                start: Some(at),
+                start: at,
                 nodes: clone.nodes_of(job),
-                reason: WaitReason::Fresh,
             }));
             next = clone.next_end(at);
         }

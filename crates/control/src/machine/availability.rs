@@ -19,11 +19,8 @@ pub(crate) fn update_available(rooms: &mut Rooms, turn: &mut Turn, id: NodeId) {
     let node = rooms.machine.node(id);
     let clear = !rooms.machine.changes.concern(id);
     let available = node.takes_jobs() && clear;
-    let comes_up = node.comes_up() && clear;
-    rooms
-        .planning
-        .cluster_mut()
-        .set_available(id, available || comes_up);
+    let planned_on = node.can_be_planned_on() && clear;
+    rooms.planning.cluster_mut().set_available(id, planned_on);
     update_available_inside(
         &rooms.machine,
         &rooms.jobs,

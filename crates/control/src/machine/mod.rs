@@ -29,7 +29,7 @@ use crate::machine::keys::Keys;
 use crate::machine::network::Network;
 use crate::machine::nodes::{Link, Node};
 use crate::machine::passages::Passages;
-use crate::machine::power::{Powering, no_later, set_by};
+use crate::machine::power::Powering;
 use crate::machine::returning::Returning;
 use crate::record::NodeRow;
 use cosy_model::node::AttemptKey;
@@ -79,7 +79,7 @@ impl Machine {
             let id = it.add(spec.clone());
             if let Some(row) = known.get(&spec.name) {
                 it.node_mut(id).load(row);
-                it.node_mut(id).power.phase = no_later(row.power.phase, now);
+                it.node_mut(id).power.phase = row.power.phase.map_since(|since| since.min(now));
                 it.powering.is(id, row.power.phase);
                 if let PowerPhase::TurningOff { .. } | PowerPhase::Booting { .. } = row.power.phase
                 {
@@ -255,7 +255,7 @@ impl Machine {
     pub fn clock_set(&mut self, step: ClockStep) {
         for node in &mut self.nodes {
             node.idle_since = node.idle_since.set_by(step);
-            node.power.phase = set_by(node.power.phase, step);
+            node.power.phase = node.power.phase.map_since(|since| since.set_by(step));
             node.clock.forget();
         }
         self.changes.clock_set(step);

@@ -350,6 +350,11 @@ impl Node {
         !self.power.phase.is_on() && self.state == NodeState::Open && self.known
     }
 
+    /// True when something new may be planned there: for now, or for when it is up.
+    pub fn can_be_planned_on(&self) -> bool {
+        self.takes_jobs() || self.comes_up()
+    }
+
     /// It has never told what it has.
     pub fn is_untold(&self) -> bool {
         self.link.is_none() && self.last_seen.is_none()
@@ -507,25 +512,23 @@ fn node_state(node: &Node, used: &Amounts, idle: bool) -> NodeCondition {
     } else {
         NodeCondition::Busy
     };
-    match (&node.state, node.link) {
-        (NodeState::Down { .. }, _) => NodeCondition::Down,
-        (NodeState::Drained { .. }, _) if node.jobs.is_empty() => NodeCondition::Drained,
-        (NodeState::Drained { .. }, _) => NodeCondition::Draining,
-        (NodeState::Open, _) if node.power.phase == PowerPhase::OffWhenIdle => {
+    match (&node.state, node.power.phase, node.link) {
+        (NodeState::Down { .. }, ..) => NodeCondition::Down,
+        (NodeState::Drained { .. }, ..) | (NodeState::Open, PowerPhase::OffWhenIdle, _) => {
             match node.jobs.is_empty() {
                 true => NodeCondition::Drained,
                 false => NodeCondition::Draining,
             }
         }
-        (NodeState::Open, _) if !node.power.phase.is_on() => match node.power.phase {
-            PowerPhase::TurningOff { .. } => NodeCondition::PoweringDown,
-            PowerPhase::Booting { .. } => NodeCondition::PoweringUp,
-            PowerPhase::Off { .. } | PowerPhase::On | PowerPhase::OffWhenIdle => NodeCondition::Off,
-        },
-        (NodeState::Open, Some(_)) if node.clock.wrong => NodeCondition::Unhealthy,
-        (NodeState::Open, _) if node.problem.is_some() => NodeCondition::Unhealthy,
-        (NodeState::Open, Some(_)) => busy.to_owned(),
-        (NodeState::Open, None) if node.lost && node.last_seen.is_some() => NodeCondition::Lost,
-        (NodeState::Open, None) => NodeCondition::Unknown,
+        (NodeState::Open, PowerPhase::TurningOff { .. }, _) => NodeCondition::PoweringDown,
+        (NodeState::Open, PowerPhase::Booting { .. }, _) => NodeCondition::PoweringUp,
+        (NodeState::Open, PowerPhase::Off { .. }, _) => NodeCondition::Off,
+        (NodeState::Open, PowerPhase::On, Some(_)) if node.clock.wrong => NodeCondition::Unhealthy,
+        (NodeState::Open, PowerPhase::On, _) if node.problem.is_some() => NodeCondition::Unhealthy,
+        (NodeState::Open, PowerPhase::On, Some(_)) => busy,
+        (NodeState::Open, PowerPhase::On, None) if node.lost && node.last_seen.is_some() => {
+            NodeCondition::Lost
+        }
+        (NodeState::Open, PowerPhase::On, None) => NodeCondition::Unknown,
     }
 }

@@ -259,38 +259,6 @@ impl Powering {
     }
 }
 
-/// As the phase is where it cannot have begun later than now: the clock was set since.
-pub(crate) fn no_later(phase: PowerPhase, now: Time) -> PowerPhase {
-    match phase {
-        PowerPhase::On | PowerPhase::OffWhenIdle => phase,
-        PowerPhase::TurningOff { since } => PowerPhase::TurningOff {
-            since: since.min(now),
-        },
-        PowerPhase::Off { since } => PowerPhase::Off {
-            since: since.min(now),
-        },
-        PowerPhase::Booting { since } => PowerPhase::Booting {
-            since: since.min(now),
-        },
-    }
-}
-
-/// As the phase is after the clock on the wall was set.
-pub(crate) fn set_by(phase: PowerPhase, step: ClockStep) -> PowerPhase {
-    match phase {
-        PowerPhase::On | PowerPhase::OffWhenIdle => phase,
-        PowerPhase::TurningOff { since } => PowerPhase::TurningOff {
-            since: since.set_by(step),
-        },
-        PowerPhase::Off { since } => PowerPhase::Off {
-            since: since.set_by(step),
-        },
-        PowerPhase::Booting { since } => PowerPhase::Booting {
-            since: since.set_by(step),
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -25,7 +25,7 @@ use cosy_model::reservation::ReservationState;
 use cosy_model::{
     EventKind, JobId, NodeId, NodeState, PowerPhase, Refusal, RefusalCode, Span, Time,
 };
-use cosy_sched::Prediction;
+use cosy_sched::PlannedStart;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Nodes are up for a reservation so much earlier than they would be by the time that they take.
@@ -214,37 +214,29 @@ fn ask_who_wants(rooms: &mut Rooms, turn: &mut Turn) {
     })));
 }
 
-/// The longest that a node which is told to come up as soon as that can be could take.
+/// The longest until a node could begin a job that goes off now: who begins by then keeps it on, or wakes
+/// those that are off.
 fn longest_way(rooms: &Rooms) -> Span {
     let config = &rooms.config.power;
-    let way = |id: &NodeId| {
-        let boot = rooms.machine.boot_time(config, *id);
-        match rooms.machine.node(*id).power().phase {
-            PowerPhase::TurningOff { .. } => boot + config.suspend_time,
-            _ => boot,
-        }
-    };
-    let longest = rooms.machine.powering().off().iter().map(way).max();
-    let longest = longest.unwrap_or(config.resume_time);
-    longest + early(longest)
+    config.suspend_time + rooms.machine.longest_boot(config) + told_late(rooms)
 }
 
-/// When a node is up is told to the planner in steps, and so a little late.
-fn early(boot: Span) -> Span {
-    Span((boot.0 / 8).max(2000))
+/// When a node is up is told to the planner in steps, so that it may count on it so much later.
+fn told_late(rooms: &Rooms) -> Span {
+    let step = rooms.machine.absence_step(&rooms.config.power);
+    step + step
 }
 
 /// The plan has come: who would begin on nodes that are off has them switched on.
-pub(crate) fn wakes_planned(rooms: &mut Rooms, turn: &mut Turn, predictions: Vec<Prediction>) {
+pub(crate) fn wakes_planned(rooms: &mut Rooms, turn: &mut Turn, starts: Vec<PlannedStart>) {
     let now = turn.now();
     let mut wanted = BTreeSet::new();
     let mut nodes = BTreeSet::new();
     let mut jobs: Vec<(JobId, NodeId)> = Vec::new();
-    for told in predictions {
-        let Some(start) = told.start else { continue };
+    for told in starts {
         wanted.extend(told.nodes.iter());
         for id in told.nodes.iter() {
-            if rooms.machine.has_number(id) && is_time_to_wake(rooms, id, start, now) {
+            if rooms.machine.has_number(id) && is_time_to_wake(rooms, id, told.start, now) {
                 nodes.insert(id);
                 jobs.push((told.job, id));
             }
@@ -259,7 +251,7 @@ pub(crate) fn wakes_planned(rooms: &mut Rooms, turn: &mut Turn, predictions: Vec
 /// Whether a node that is off would be up no earlier than it is wanted.
 fn is_time_to_wake(rooms: &Rooms, id: NodeId, start: Time, now: Time) -> bool {
     let boot = rooms.machine.boot_time(&rooms.config.power, id);
-    start <= now + boot + early(boot)
+    start <= now + boot + told_late(rooms)
 }
 
 /// Switches nodes on that are off and in service, as many as may be, for these jobs.
@@ -432,11 +424,12 @@ pub(crate) fn power_ended(rooms: &mut Rooms, turn: &mut Turn, end: PowerEnd) {
         rooms.machine.powering_mut().ends(direction, &ids);
     }
     let Some(failure) = failure else { return };
-    let why = match program {
-        PowerProgram::Resume => format!("{RESUME_FAILED}: {failure}"),
-        PowerProgram::Suspend => format!("the suspend program failed: {failure}"),
-        PowerProgram::ResumeFailed => format!("the resume fail program failed: {failure}"),
+    let what = match program {
+        PowerProgram::Resume => RESUME_FAILED,
+        PowerProgram::Suspend => "the suspend program failed",
+        PowerProgram::ResumeFailed => "the resume fail program failed",
     };
+    let why = format!("{what}: {failure}");
     let mut failed = Vec::new();
     for id in ids {
         match (program, rooms.machine.node(id).power().phase) {

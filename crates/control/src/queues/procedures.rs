@@ -135,7 +135,7 @@ pub(crate) fn list_queues(
         let (mut up, mut cores, mut used) = (0, 0u32, 0u32);
         for node in q.nodes().iter() {
             let n = machine.node(node);
-            up += u32::from(n.takes_jobs() || n.comes_up());
+            up += u32::from(n.can_be_planned_on());
             cores = cores.saturating_add(n.amounts().cores);
             used = used.saturating_add(planning.cluster().used(node).cores);
         }

@@ -197,7 +197,7 @@ fn queue_note(machine: &Machine, queues: &Queues, queue: QueueId) -> String {
     let nodes = queues.get(queue).nodes();
     let up = nodes
         .iter()
-        .filter(|n| machine.node(*n).takes_jobs() || machine.node(*n).comes_up())
+        .filter(|n| machine.node(*n).can_be_planned_on())
         .count();
     if up == 0 {
         let name = queues.name(queue);

@@ -326,29 +326,55 @@ pub(crate) fn list_nodes_piece(
     let to = all.min(next.saturating_add(piece));
     turn.looked(((to - next) * each / WORK_FOR_NODE) as u64);
     list.told.extend((next..to).map(|at| {
-        let mut info = node_info(machine, queues, planning, at);
-        info.power = machine.power_info(&config.power, NodeId(at as u32), now);
-        if let (true, Some(power)) = (info.reason.is_empty(), &info.power) {
-            info.reason = told_boot(power, now);
-        }
-        info
+        let id = NodeId(at as u32);
+        let power = machine.power_info(&config.power, id, now);
+        node_info(machine, queues, planning, (id, power), now)
     }));
     to == all
 }
 
 /// When a node that comes up is expected to be there.
-fn told_boot(power: &PowerInfo, now: Time) -> String {
-    match (power.phase, power.ready) {
-        (PowerPhase::Booting { .. }, Some(ready)) => {
-            format!("expected to be up in {}", Span::from_secs(ready.since(now).secs().max(1)))
+fn told_boot(ready: Option<Time>, now: Time) -> String {
+    let wait = |ready: Time| Span::from_secs(ready.since(now).secs().max(1));
+    ready.map_or_else(String::new, |ready| format!("expected to be up in {}", wait(ready)))
+}
+
+/// Why a node is as it is; empty where there is nothing to be said. `ready`: when it is expected to be up.
+fn reason_of(machine: &Machine, id: NodeId, ready: Option<Time>, now: Time) -> String {
+    let node = machine.node(id);
+    let clock = || node.clock.ahead().map(told_skew).unwrap_or_default();
+    match (&node.state, node.power.phase) {
+        (NodeState::Drained { reason, .. } | NodeState::Down { reason, .. }, _)
+            if !reason.is_empty() =>
+        {
+            reason.clone()
         }
-        _ => String::new(),
+        (_, PowerPhase::Booting { .. }) => told_boot(ready, now),
+        (NodeState::Open, PowerPhase::OffWhenIdle) => {
+            "it is switched off when its jobs have ended".to_owned()
+        }
+        (NodeState::Open, PowerPhase::On) => match &node.problem {
+            Some(problem) => problem.clone(),
+            None if node.clock.wrong => clock(),
+            None if node.lost && node.last_seen.is_some() => "it does not answer".to_owned(),
+            None if machine.changes.is_short(id) => SHORT.to_owned(),
+            None => machine.unknown_words(id),
+        },
+        (NodeState::Drained { .. } | NodeState::Down { .. }, _)
+        | (NodeState::Open, PowerPhase::TurningOff { .. } | PowerPhase::Off { .. }) => {
+            String::new()
+        }
     }
 }
 
-fn node_info(machine: &Machine, queues: &Queues, planning: &Planning, at: usize) -> NodeInfo {
-    let id = NodeId(at as u32);
-    let node = &machine.nodes[at];
+fn node_info(
+    machine: &Machine,
+    queues: &Queues,
+    planning: &Planning,
+    (id, power): (NodeId, Option<PowerInfo>),
+    now: Time,
+) -> NodeInfo {
+    let node = machine.node(id);
     let mut used = planning.cluster().used(id);
     // A job that waits for the cores that it lent is counted with them.
     used.cores = used.cores.min(node.amounts.cores);
@@ -357,24 +383,7 @@ fn node_info(machine: &Machine, queues: &Queues, planning: &Planning, at: usize)
     NodeInfo {
         name: node.spec.name.clone(),
         state: node_state(node, &used, idle).word().to_owned(),
-        reason: match (&node.state, &node.problem) {
-            (NodeState::Drained { reason, .. } | NodeState::Down { reason, .. }, _) => {
-                reason.clone()
-            }
-            (NodeState::Open, _) if node.power.phase == PowerPhase::OffWhenIdle => {
-                "it is switched off when its jobs have ended".to_owned()
-            }
-            (NodeState::Open, _) if !node.power.phase.is_on() => String::new(),
-            (NodeState::Open, Some(problem)) => problem.clone(),
-            (NodeState::Open, None) if node.clock.wrong => {
-                node.clock.ahead().map(told_skew).unwrap_or_default()
-            }
-            (NodeState::Open, None) if node.lost && node.last_seen.is_some() => {
-                "it does not answer".to_owned()
-            }
-            (NodeState::Open, None) if machine.changes.is_short(id) => SHORT.to_owned(),
-            (NodeState::Open, None) => machine.unknown_words(id),
-        },
+        reason: reason_of(machine, id, power.as_ref().and_then(|power| power.ready), now),
         reason_by: said_by(&node.state).0,
         reason_since: said_by(&node.state).1,
         amounts: node.amounts.clone(),
@@ -391,7 +400,7 @@ fn node_info(machine: &Machine, queues: &Queues, planning: &Planning, at: usize)
         gpu_types: node.devices.types().to_vec(),
         cores_held: node.cores.numbers(),
         gpus_held: node.devices.gpus_held(),
-        power: None,
+        power,
     }
 }
 

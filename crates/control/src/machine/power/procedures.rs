@@ -18,8 +18,12 @@ impl Machine {
     /// How long a node takes to come up: as it did, or as others did, or as long as it may.
     pub(crate) fn boot_time(&self, config: &PowerConfig, id: NodeId) -> Span {
         let own = self.node(id).power.longest();
-        let known = own.or(self.powering.longest());
-        known.unwrap_or(config.resume_time)
+        own.unwrap_or_else(|| self.longest_boot(config))
+    }
+
+    /// The longest that any node took to come up the last times; before the first time, as long as it may.
+    pub(crate) fn longest_boot(&self, config: &PowerConfig) -> Span {
+        self.powering.longest().unwrap_or(config.resume_time)
     }
 
     /// When a node that is not on could take a job, if it were told to come up as soon as that can be.
@@ -36,14 +40,18 @@ impl Machine {
         }
     }
 
+    /// So far apart are the times at which nodes are told to be up: one length for all, so that many nodes
+    /// are few absences.
+    pub(crate) fn absence_step(&self, config: &PowerConfig) -> Span {
+        Span((self.longest_boot(config).0 / STEPS).max(1000))
+    }
+
     /// Nodes that are expected to come up when they are wanted, by when they are, and when that is to be
     /// told again.
     pub(crate) fn absences(&self, config: &PowerConfig, now: Time) -> (Vec<Absence>, Option<Time>) {
         let mut absent: BTreeMap<Time, Vec<NodeId>> = BTreeMap::new();
         let mut again: Option<Time> = None;
-        // One for all, so that many nodes are few absences.
-        let step = self.powering.longest().unwrap_or(config.resume_time).0 / STEPS;
-        let step = step.max(1000);
+        let step = self.absence_step(config).0;
         for id in self.powering.off() {
             let at = self.up_at(config, *id, now);
             let until = Time(at.0.div_euclid(step).saturating_add(1).saturating_mul(step));
